@@ -1,0 +1,36 @@
+"""Assay: is a GPU kernel right, how fast is it really, and why.
+
+The public names; each is imported when it is first used, so that `import assay` stays quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .api import bench, check
+    from .errors import AssayError, NotSupported
+    from .op import Op, Variant, grid
+    from .types import Case, Row
+
+__version__ = "0.1.0"
+
+_PLACES = {
+    "AssayError": "errors",
+    "Case": "types",
+    "NotSupported": "errors",
+    "Op": "op",
+    "Row": "types",
+    "Variant": "op",
+    "bench": "api",
+    "check": "api",
+    "grid": "op",
+}
+__all__ = [*_PLACES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PLACES:
+        return getattr(importlib.import_module(f".{_PLACES[name]}", __name__), name)
+    raise AttributeError(f"assay has no {name!r}; it has {', '.join(_PLACES)}")

@@ -1,0 +1,177 @@
+"""The build cache: content decides, one process builds, the others wait, failures are not kept.
+
+An entry is a folder named by the hash of everything that could change its content. It is built
+beside its final place and renamed into it, so that no reader ever sees half an entry. The lock is
+the operating system's, so it ends with its holder, however that ended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+from filelock import FileLock, Timeout
+
+from .errors import BuildError
+from .types import Build
+
+WAIT_SECONDS = 600.0
+SAY_AFTER_SECONDS = 2.0
+
+
+def root() -> Path:
+    """Where builds are kept: $ASSAY_CACHE, else the user's cache folder."""
+    return Path(os.environ.get("ASSAY_CACHE") or platformdirs.user_cache_dir("assay")) / "builds"
+
+
+def build(
+    what: str,
+    parts: dict[str, Any],
+    make: Callable[[Path], str],
+    say: Callable[[str], None] = lambda _: None,
+) -> tuple[Path, Build]:
+    """The folder of an entry, building it if it is not there.
+
+    what: name for people, such as `softmax cuda/online`.
+    parts: everything that decides the content; JSON-able.
+    make: fills a folder, returns the compiler's log; raises BuildError.
+    say: told when another process is being waited for.
+    """
+    key = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:32]
+    place = root() / key[:2] / key
+    start = time.monotonic()
+    if not (place / "entry.json").exists():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(place.with_suffix(".lock"), what, say):
+            if not (place / "entry.json").exists():
+                return place, _make(place, what, key, parts, make, start)
+    os.utime(place / "entry.json")  # shows in the listing when it was last used
+    seconds = time.monotonic() - start
+    log = json.loads((place / "entry.json").read_text())["log"]
+    return place, Build(seconds=seconds, cached=True, key=key, log=log)
+
+
+def _make(
+    place: Path,
+    what: str,
+    key: str,
+    parts: dict[str, Any],
+    make: Callable[[Path], str],
+    start: float,
+) -> Build:
+    scratch = Path(tempfile.mkdtemp(prefix=f"{place.name}.", dir=place.parent))
+    try:
+        log = make(scratch)
+        seconds = time.monotonic() - start
+        entry = {"what": what, "seconds": seconds, "log": log, "parts": parts}
+        (scratch / "entry.json").write_text(json.dumps(entry, default=str))
+        os.rename(scratch, place)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return Build(seconds=seconds, cached=False, key=key, log=log)
+
+
+class _locked:
+    """Holds a lock file; while waiting, says for whom."""
+
+    def __init__(self, path: Path, what: str, say: Callable[[str], None]):
+        self.lock, self.what, self.say = FileLock(path), what, say
+        self.holder = path.with_suffix(".holder")
+
+    def __enter__(self) -> None:
+        end, told = time.monotonic() + WAIT_SECONDS, False
+        while True:
+            try:
+                self.lock.acquire(timeout=SAY_AFTER_SECONDS)
+            except Timeout:
+                if time.monotonic() > end:
+                    raise BuildError(
+                        f"waited {WAIT_SECONDS:.0f} s for {self._who()}; end it, then run again"
+                    ) from None
+                if not told:
+                    self.say(f"waiting for {self._who()}")
+                told = True
+                continue
+            self.holder.write_text(f"pid {os.getpid()}, building {self.what}")
+            return
+
+    def _who(self) -> str:
+        try:
+            return self.holder.read_text()
+        except OSError:
+            return f"another process, building {self.what}"
+
+    def __exit__(self, *_: object) -> None:
+        self.holder.unlink(missing_ok=True)
+        self.lock.release()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cached build."""
+
+    key: str
+    what: str
+    seconds: float
+    """How long it took to build."""
+    bytes: int
+    used: float
+    """When it was last used, seconds since the epoch."""
+    place: Path
+
+
+def entries() -> Iterator[Entry]:
+    """Every entry, the one last used first."""
+    found = []
+    for path in root().glob("*/*/entry.json"):
+        said = json.loads(path.read_text())
+        size = sum(p.stat().st_size for p in path.parent.rglob("*") if p.is_file())
+        used = path.stat().st_mtime
+        found.append(
+            Entry(path.parent.name, said["what"], said["seconds"], size, used, path.parent)
+        )
+    yield from sorted(found, key=lambda entry: -entry.used)
+
+
+def clear(match: str = "") -> int:
+    """Removes the entries whose name or key contains `match` (all if empty); how many."""
+    count = 0
+    for entry in list(entries()):
+        if match in entry.what or entry.key.startswith(match):
+            shutil.rmtree(entry.place)
+            count += 1
+    return count
+
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
+
+
+def source_digests(paths: Iterable[Path], folders: Iterable[Path] = ()) -> dict[str, str]:
+    """Hash of each source and of every header it includes from its own or the given folders.
+
+    Headers of the system and the toolkit are not followed: their versions are parts of the key.
+    """
+    digests: dict[str, str] = {}
+    todo = [Path(p) for p in paths]
+    search = [Path(f) for f in folders]
+    while todo:
+        path = todo.pop()
+        if str(path) in digests:
+            continue
+        content = path.read_bytes()
+        digests[str(path)] = hashlib.sha256(content).hexdigest()
+        for name in INCLUDE.findall(content.decode(errors="replace")):
+            found = next((d / name for d in [path.parent, *search] if (d / name).is_file()), None)
+            if found:
+                todo.append(found)
+    return digests

@@ -1,0 +1,187 @@
+"""The candidate process: runs one variant, case by case, and ships what it left in memory.
+
+It learns inputs and output shapes, never the truth. Messages out, for each task: {phase: build},
+{phase: run}, then {ran: [...], ...} or {word, reason}. In: {go: true} before the next task.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from .. import faults, ways
+from ..build import Kernel, Specs, build, find_variant
+from ..errors import AssayError, NotRun
+from ..inputs import inputs_of
+from ..op import Op, Variant
+from ..processes.channel import Channel
+from ..target import load_op
+from ..types import Case
+from .budget import output_specs
+from .buffers import POISONS, fence_like, fenced, poisoned, ship
+from .protocol import Ran, Settings, Task
+
+
+def main(channel: Channel, settings: dict, tasks: list[dict]) -> None:
+    """Runs the tasks in order; the parent says when to go on, after it has read the bytes."""
+    given = msgspec.convert(settings, Settings)
+    torch.set_num_threads(given.threads)
+    try:
+        op = load_op(given.target, given.op)
+        variant = find_variant(op, given.variant)
+        _prepare(given, variant)
+    except AssayError as error:
+        channel.send(mistake=str(error))
+        return
+    for number, raw in enumerate(tasks):
+        task = msgspec.convert(raw, Task)
+        channel.send(phase="build", task=number)
+        try:
+            answer = _answer(channel, given, op, variant, task)
+        except AssayError as error:
+            channel.send(mistake=str(error))
+            return
+        except BaseException as error:  # noqa: BLE001 - every fault of a kernel is its verdict
+            traceback.print_exc()
+            word, reason = faults.word_of(error)
+            log = getattr(error, "log", "")
+            answer = {"word": word, "reason": reason, "log": log, "last": _lost(word, given)}
+        channel.send(**answer)
+        if answer.get("last"):
+            return
+        channel.receive()
+
+
+def _lost(word: str, given: Settings) -> bool:
+    return given.judge.startswith("cuda") and faults.poisons_process(word)
+
+
+def _prepare(given: Settings, variant: Variant) -> None:
+    way = ways.way(variant.way)
+    if given.judge in ("interpreter", "simulator") and given.budget:
+        way.limit(given.budget)
+    elif given.judge == "simulator":
+        way.limit(float("inf"))
+    if given.judge.startswith("cuda"):
+        torch.cuda.set_device(given.judge)
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+
+
+def _answer(
+    channel: Channel, given: Settings, op: Op, variant: Variant, task: Task
+) -> dict[str, Any]:
+    inputs = inputs_of(op, task.case, given.seed)
+    specs = output_specs(op, inputs, task.case)
+    if given.judge in ("interpreter", "simulator"):
+        dtypes = [x.dtype for x in inputs if isinstance(x, torch.Tensor)]
+        refusal = ways.way(variant.way).refuses([*dtypes, *(d for _, d in specs)])
+        if refusal:
+            raise NotRun(refusal)
+    kernel = build(
+        op,
+        variant,
+        task.knobs,
+        task.case,
+        inputs,
+        specs,
+        given.device,
+        given.arch,
+        lambda text: channel.send(note=text),
+    )
+    facts = {
+        "build": msgspec.to_builtins(kernel.build),
+        "counters": msgspec.to_builtins(kernel.counters),
+        "touched": _touched(inputs, specs, op),
+    }
+    if not given.judge:
+        return {**facts, "word": "not run", "reason": given.why}
+    channel.send(phase="run")
+    seeds = (given.seed, given.seed + 1, given.seed)
+    runs, first_seconds = [], 0.0
+    for number, seed in enumerate(seeds):
+        started = time.monotonic()
+        folder = Path(given.scratch) / str(number)
+        folder.mkdir(exist_ok=True)
+        runs.append(_run(given, op, kernel, task.case, specs, seed, number, folder))
+        first_seconds = first_seconds or time.monotonic() - started
+    return {
+        **facts,
+        "first_seconds": first_seconds,
+        "ran": [msgspec.to_builtins(run) for run in runs],
+    }
+
+
+def _touched(inputs: tuple[Any, ...], specs: Specs, op: Op) -> int:
+    """Bytes of every input and every output once; a mutated input counts as both."""
+    reads = sum(x.numel() * x.element_size() for x in inputs if isinstance(x, torch.Tensor))
+    return reads + sum(torch.Size(shape).numel() * dtype.itemsize for shape, dtype in specs)
+
+
+def _run(
+    given: Settings,
+    op: Op,
+    kernel: Kernel,
+    case: Case,
+    specs: Specs,
+    seed: int,
+    number: int,
+    folder: Path,
+) -> Ran:
+    """One run on fresh buffers under one poison."""
+    device = given.judge if given.judge.startswith("cuda") else "cpu"
+    poison = POISONS[number % 2]
+    contiguous = kernel.variant.layouts != "any"
+    inputs = [fence_like(x, device, poison, contiguous) for x in inputs_of(op, case, seed)]
+    filled = specs[len(op.mutates) :]
+    outputs = [
+        fenced(shape, torch.empty(shape, device="meta").stride(), dtype, device, poison)
+        for shape, dtype in (filled if kernel.variant.fills else ())
+    ]
+    blocks = {_block(t) for t in [*inputs, *outputs] if isinstance(t, torch.Tensor)}
+    intercept = not kernel.variant.fills and kernel.variant.way != "compiled"
+    with torch.no_grad(), poisoned(poison, intercept) as mode:
+        made = kernel.run(outputs, list(inputs))
+    if device.startswith("cuda"):
+        torch.cuda.synchronize(device)
+    blocks |= set(mode.blocks)
+    owners = {
+        _block(x): name
+        for x, name in zip(inputs, op.input_names(len(inputs)))
+        if isinstance(x, torch.Tensor)
+    }
+    shipped = []
+    for index, value in enumerate(made):
+        value = plain(value)
+        is_mutated = index < len(op.mutates)
+        owner = ""
+        if isinstance(value, torch.Tensor) and value.numel() and not is_mutated:
+            owner = owners.get(_block(value), "")
+            owners.setdefault(_block(value), f"output {index}")
+        shipped.append(ship(value, folder / f"output{index}", blocks, owner))
+    inside = [
+        (index, ship(x, folder / f"input{index}", blocks))
+        for index, x in enumerate(inputs)
+        if isinstance(x, torch.Tensor) and number < 2
+    ]
+    return Ran(seed=seed, poison=poison, outputs=tuple(shipped), inputs=tuple(inside))
+
+
+def _block(value: Any) -> int:
+    return value.untyped_storage().data_ptr() if isinstance(value, torch.Tensor) else 0
+
+
+def plain(value: Any) -> Any:
+    """A NumPy array as the tensor over its memory; a parameter or leaf as its values."""
+    if type(value).__module__ == "numpy" and hasattr(value, "dtype") and hasattr(value, "shape"):
+        import numpy
+
+        return torch.from_numpy(numpy.ascontiguousarray(value))
+    if isinstance(value, torch.nn.Parameter):
+        return value.detach()
+    return value

@@ -1,0 +1,295 @@
+"""The parent's side of judging: drives one candidate child a variant, and the Op's oracle."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from .. import ways
+from ..describe import CaseFacts, OpFacts, VariantFacts, label
+from ..errors import AssayError
+from ..processes import Child, Ended, Status, TimedOut
+from ..session import Session, threads_for
+from ..target import Target
+from ..types import OUTCOMES, Build, Case, Counters, Row, Scalar, Verdict
+from .protocol import Settings
+
+LOAD_SECONDS, BUILD_SECONDS, RUN_SECONDS, ORACLE_SECONDS = 120.0, 600.0, 30.0, 600.0
+MOST_CRASHES = 3
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a whole run is judged under."""
+
+    target: Target
+    device: str
+    arch: str
+    seed: int
+    budget: float
+    """Seconds that an interpreter or simulator may take for a case; 0: no limit."""
+    deadline: float
+    machine: str
+    workers: int
+
+
+class Oracle:
+    """The oracle child of one Op; threads ask it one at a time."""
+
+    def __init__(self, session: Session, conditions: Conditions, op: str):
+        self._session, self._name = session, f"oracle {op}"
+        self._lock = threading.Lock()
+        self._context = session.child(
+            "assay.check.oracle:main",
+            {
+                "target": msgspec.to_builtins(conditions.target),
+                "op": op,
+                "device": conditions.device,
+                "threads": threads_for(conditions.workers),
+            },
+            name=self._name,
+        )
+
+    def __enter__(self) -> Oracle:
+        self._child: Child = self._context.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._context.__exit__(*error)
+
+    def ask(self, **message: Any) -> dict[str, Any]:
+        """Raises AssayError if the Op itself is at fault or the oracle is gone."""
+        with self._lock:
+            try:
+                self._child.send(**message)
+                answer = self._child.receive(ORACLE_SECONDS)
+            except TimedOut:
+                raise AssayError(
+                    f"{self._name}: the reference took more than {ORACLE_SECONDS:.0f} s in float64; "
+                    "choose smaller cases"
+                ) from None
+            except Ended as ended:
+                tail = self._session.log_tail(self._name)
+                raise AssayError(
+                    f"{self._name}: the reference ended its process ({ended.status.label})\n{tail}"
+                ) from None
+        if "mistake" in answer:
+            raise AssayError(answer["mistake"])
+        return answer
+
+    def verdict(
+        self, case: Case, runs: list[Any], precision: str, device: str, judge: str
+    ) -> Verdict:
+        """What the oracle says of these runs."""
+        answer = self.ask(
+            do="judge",
+            case=msgspec.to_builtins(case),
+            runs=runs,
+            precision=precision,
+            device=device,
+        )
+        verdict = msgspec.convert(answer["verdict"], Verdict)
+        return msgspec.structs.replace(verdict, judge=judge, seed=runs[0]["seed"])
+
+    def is_weak(self, cases: list[Case], seed: int) -> bool:
+        """Whether zeros would be right on every one of the cases."""
+        answer = self.ask(do="strength", cases=[msgspec.to_builtins(c) for c in cases], seed=seed)
+        return bool(answer["zeros"])
+
+
+def judge(
+    session: Session,
+    conditions: Conditions,
+    oracle: Oracle,
+    op: OpFacts,
+    variant: VariantFacts,
+    cases: list[CaseFacts],
+) -> Iterator[Row]:
+    """A row for each configuration of one variant on each case, as soon as it is known."""
+    return _Judge(session, conditions, oracle, op, variant, cases).rows()
+
+
+class _Judge:
+    def __init__(
+        self,
+        session: Session,
+        conditions: Conditions,
+        oracle: Oracle,
+        op: OpFacts,
+        variant: VariantFacts,
+        cases: list[CaseFacts],
+    ):
+        self.session, self.conditions, self.oracle = session, conditions, oracle
+        self.op, self.variant, self.cases = op, variant, cases
+        self.here = ways.here(variant.way, conditions.device)
+        self.name = f"{op.name} {variant.name}"
+        self._phase, self._seconds = "loading", LOAD_SECONDS
+
+    def rows(self) -> Iterator[Row]:
+        todo: deque[tuple[CaseFacts, dict[str, Scalar]]] = deque()
+        for case in self.cases:
+            for knobs in self.variant.configurations:
+                skip = case.skip.get(label(self.variant.name, knobs), "")
+                if skip:
+                    yield self._absent(case, knobs, skip)
+                elif not self.here.judge and not self.here.compiles:
+                    yield self._absent(case, knobs, self.here.reason)
+                else:
+                    todo.append((case, knobs))
+        crashes = 0
+        while todo:
+            scratch = self.session.folder()
+            ended = yield from self._child(todo, str(scratch))
+            shutil.rmtree(scratch, ignore_errors=True)
+            if ended is None:
+                continue
+            case, knobs = todo.popleft()
+            yield ended(case, knobs)
+            crashes += 1
+            if crashes >= MOST_CRASHES or ended is self._hung:
+                why = "it timed out" if ended is self._hung else f"it ended {crashes} processes"
+                while todo:
+                    case, knobs = todo.popleft()
+                    yield self._absent(case, knobs, f"{why} on an earlier case; run it alone")
+
+    def _child(
+        self, todo: deque[tuple[CaseFacts, dict[str, Scalar]]], scratch: str
+    ) -> Iterator[Any]:
+        """Rows of as many tasks as one child survives; returns how to name what ended it."""
+        tasks = [{"case": msgspec.to_builtins(c.case), "knobs": k} for c, k in todo]
+        args = {"settings": self._settings(scratch), "tasks": tasks}
+        env = {"OMP_NUM_THREADS": str(threads_for(self.conditions.workers)), **self.here.env}
+        with self.session.child(
+            "assay.check.candidate:main", args, name=self.name, env=env
+        ) as child:
+            while todo:
+                case, knobs = todo[0]
+                try:
+                    answer = self._answer(child)
+                except TimedOut:
+                    return self._hung
+                except Ended as ended:
+                    return self._ended(ended.status)
+                todo.popleft()
+                yield self._row(case, knobs, answer)
+                if answer.get("last"):
+                    return None
+                if todo:
+                    try:
+                        child.send(go=True)
+                    except Ended:
+                        return None
+        return None
+
+    def _settings(self, scratch: str) -> dict[str, Any]:
+        c = self.conditions
+        made: dict[str, Any] = msgspec.to_builtins(
+            Settings(
+                target=c.target,
+                op=self.op.name,
+                variant=self.variant.name,
+                judge=self.here.judge,
+                device=c.device,
+                arch=c.arch,
+                seed=c.seed,
+                budget=c.budget,
+                threads=threads_for(c.workers),
+                scratch=scratch,
+                why=f"{self.here.reason}: compiled for {c.arch}, not run",
+            )
+        )
+        return made
+
+    def _answer(self, child: Child) -> dict[str, Any]:
+        """The child's word on the task at hand, under the deadline of its phase."""
+        run = self.conditions.deadline
+        if self.here.judge in ("interpreter", "simulator"):
+            run = max(run, 3 * self.conditions.budget) if self.conditions.budget else 86_400.0
+        seconds = LOAD_SECONDS
+        while True:
+            message = child.receive(seconds)
+            if "phase" in message:
+                self._phase = message["phase"]
+                seconds = BUILD_SECONDS if self._phase == "build" else run
+                self._seconds = seconds
+            elif "note" in message:
+                self.session.say(f"{self.name}: {message['note']}")
+            elif "mistake" in message:
+                raise AssayError(message["mistake"])
+            else:
+                return message
+
+    def _row(self, case: CaseFacts, knobs: dict[str, Scalar], answer: dict[str, Any]) -> Row:
+        facts: dict[str, Any] = {}
+        if answer.get("build"):
+            facts["build"] = msgspec.convert(answer["build"], Build)
+        if answer.get("counters"):
+            facts["counters"] = msgspec.convert(answer["counters"], Counters)
+        facts["bytes"] = case.bytes if case.bytes is not None else answer.get("touched")
+        if "ran" in answer:
+            verdict = self.oracle.verdict(
+                case.case,
+                answer["ran"],
+                self.variant.precision,
+                self.here.device,
+                self.here.judge,
+            )
+            reason = verdict.detail
+            word = verdict.word
+            not_timed = "" if self.here.timed or word != "right" else self.here.reason
+            return self._make(
+                case, knobs, word, reason, verdict=verdict, not_timed=not_timed, **facts
+            )
+        word, reason = str(answer["word"]), str(answer["reason"])
+        if word == "not supported" and case.unsupported:
+            word = "refused"
+        if answer.get("log"):
+            facts["build"] = Build(seconds=0.0, cached=False, log=answer["log"])
+        return self._make(case, knobs, word, reason, **facts)
+
+    def _hung(self, case: CaseFacts, knobs: dict[str, Scalar]) -> Row:
+        how = f"no answer after {self._seconds:.0f} s ({self._phase}); it was ended"
+        return self._make(case, knobs, "timed out", how)
+
+    def _ended(self, status: Status) -> Callable[[CaseFacts, dict[str, Scalar]], Row]:
+        if self.session.stopped.is_set():
+            return lambda case, knobs: self._absent(case, knobs, "interrupted")
+        if status.harness:
+            tail = self.session.log_tail(self.name)
+            raise AssayError(f"{self.name}: Assay itself failed; please report this\n{tail}")
+        how = f"it ended its process with {status.label}"
+        if status.label == "SIGKILL":
+            how += ", most often the system's answer to want of memory"
+        if status.left:
+            how += f"; processes {', '.join(map(str, status.left))} could not be ended"
+        return lambda case, knobs: self._make(case, knobs, "crashed", how)
+
+    def _absent(self, case: CaseFacts, knobs: dict[str, Scalar], why: str) -> Row:
+        return self._make(case, knobs, "not run", why)
+
+    def _make(
+        self, case: CaseFacts, knobs: dict[str, Scalar], word: str, reason: str, **facts: Any
+    ) -> Row:
+        facts.setdefault("bytes", case.bytes)
+        return Row(
+            op=self.op.name,
+            variant=self.variant.name,
+            way=self.variant.way,
+            knobs=knobs,
+            source_hash=self.variant.source_hash,
+            case=case.case,
+            device=self.here.device if self.here.judge else self.conditions.device,
+            machine=self.conditions.machine,
+            outcome=OUTCOMES[word],
+            word=word,
+            reason=reason,
+            flops=case.flops,
+            precision=self.variant.precision,
+            **facts,
+        )

@@ -1,0 +1,196 @@
+"""The oracle process: one for each Op. It knows the truth, and sees a candidate's bytes only after.
+
+Messages in: {do: strength, cases}, {do: judge, case, runs, ...}. Out: {zeros: bool},
+{verdict: ...}, or {mistake: text} for a fault of the Op itself.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import msgspec
+import torch
+
+from ..errors import AssayError
+from ..inputs import inputs_of, tensor_bytes
+from ..op import Op
+from ..processes.channel import Channel
+from ..target import Target, load_op
+from ..types import Case, Verdict
+from .budget import Expected, arithmetic, clone, expect, output_specs
+from .compare import form, memory, same_bits, unchanged, values
+from .protocol import Ran
+
+KEEP_BYTES = 4 << 30
+"""Truths kept for the next variant on the same case."""
+FREE_SHARE = 0.4
+"""Most of the free GPU memory that a truth may take before it is computed on the CPU."""
+
+
+def main(channel: Channel, target: dict, op: str, device: str, threads: int) -> None:
+    """Answers until the parent closes the channel."""
+    torch.set_num_threads(threads)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    oracle: Oracle | None = None
+    while True:
+        message = channel.receive()
+        assert message is not None
+        try:
+            if oracle is None:
+                oracle = Oracle(load_op(msgspec.convert(target, Target), op), device)
+            channel.send(**oracle.answer(message))
+        except AssayError as error:
+            channel.send(mistake=str(error))
+        except torch.cuda.OutOfMemoryError as error:
+            channel.send(mistake=f"{op}: the reference in float64 ran out of memory: {error}")
+
+
+class Oracle:
+    """Knows the truth of one Op, and keeps the last few."""
+
+    def __init__(self, op: Op, device: str):
+        self.op, self.device = op, device
+        self._kept: OrderedDict[tuple[str, int, int], Known] = OrderedDict()
+
+    def answer(self, message: dict[str, Any]) -> dict[str, Any]:
+        if message["do"] == "strength":
+            cases = [msgspec.convert(c, Case) for c in message["cases"]]
+            return {"zeros": self.zeros_pass(cases, message["seed"])}
+        runs = [msgspec.convert(r, Ran) for r in message["runs"]]
+        case = msgspec.convert(message["case"], Case)
+        verdict = self.judge(case, runs, message["precision"], message["device"])
+        return {"verdict": msgspec.to_builtins(verdict)}
+
+    def judge(self, case: Case, runs: list[Ran], precision: str, device: str) -> Verdict:
+        """The first thing that is wrong in the runs, or `right`.
+
+        The first two runs have different inputs and poisons; a third repeats the first.
+        """
+        op, known = self.op, [self._known(case, run.seed) for run in runs[:2]]
+        names = op.input_names(len(known[0].inputs))
+        for run, truth in zip(runs, known):
+            found = form(run, truth.specs, device)
+            found = found or unchanged(run, truth.inputs, names, op.mutates)
+            if found:
+                return found
+        found = memory(runs[0], runs[1 % len(runs)], names, op.mutates) if len(runs) > 1 else None
+        if found:
+            return found
+        if op.accept is not None:
+            return self._accepted(runs, known)
+        answers = []
+        for run, truth in zip(runs, known):
+            verdict, wrong = values(run, truth.expected, truth.roundoff(precision), op.limit)
+            answers.append(verdict)
+            if wrong:
+                return self._stale(runs, len(answers) - 1) or verdict
+        return self._repeat(runs, known[0], answers, precision)
+
+    def _stale(self, runs: list[Ran], wrong: int) -> Verdict | None:
+        """Equal bits for different inputs, wrong for the second: an old answer."""
+        if wrong == 0 or not all(same_bits(a, b) for a, b in zip(runs[0].outputs, runs[1].outputs)):
+            return None
+        return Verdict(
+            word="stale answer",
+            detail="the second call, with new inputs, returned the first call's answer",
+            advice="compute the result at every call; keep nothing between calls",
+        )
+
+    def _repeat(
+        self, runs: list[Ran], known: Known, answers: list[Verdict], precision: str
+    ) -> Verdict:
+        """The worse of the right answers; with a finding if equal inputs gave other bits."""
+        worst = max(answers, key=lambda v: v.worst or 0.0)
+        if self.op.limit is not None:
+            note = f"limit set by you: |error| <= {self.op.limit:g}"
+            worst = msgspec.structs.replace(worst, findings=(*worst.findings, note))
+        if len(runs) < 3:
+            return worst
+        pairs = list(zip(runs[0].outputs, runs[2].outputs))
+        if all(same_bits(a, b) for a, b in pairs):
+            return worst
+        again, wrong = values(runs[2], known.expected, known.roundoff(precision), self.op.limit)
+        if wrong:
+            detail = f"right at first, then with the same inputs: {again.detail}"
+            return Verdict(word="not the same twice", detail=detail, advice="look for a race")
+        note = "two runs on the same inputs differ in some bits, both within the limit"
+        if self.op.deterministic:
+            return Verdict(word="not the same twice", detail=note, advice="fix the order of sums")
+        return msgspec.structs.replace(worst, findings=(*worst.findings, note))
+
+    def _accepted(self, runs: list[Ran], known: list[Known]) -> Verdict:
+        from .buffers import Received
+
+        assert self.op.accept is not None
+        for run, truth in zip(runs, known):
+            outputs = [Received(s).tensor() for s in run.outputs]
+            answer = self.op.accept(outputs, [clone(x) for x in truth.inputs])
+            if answer is not True:
+                return Verdict(word="wrong value", detail=str(answer or "the Op's accept said no"))
+        return Verdict(word="right", findings=("judged by the Op's own accept",))
+
+    def zeros_pass(self, cases: list[Case], seed: int) -> bool:
+        """Whether outputs of zeros would be right on every one of these cases."""
+        for case in cases:
+            known = self._known(case, seed)
+            if self.op.accept is not None:
+                zeros = [torch.zeros(s, dtype=d) for s, d in known.specs]
+                if self.op.accept(zeros, [clone(x) for x in known.inputs]) is not True:
+                    return False
+                continue
+            expected = known.expected
+            for index, truth in enumerate(expected.truth):
+                allowed = expected.allowed(index, known.roundoff(""), self.op.limit)
+                if bool((~(truth.abs() <= allowed)).any()):
+                    return False
+        return True
+
+    def _known(self, case: Case, seed: int) -> Known:
+        key = (case.label, case.seed, seed)
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        inputs = inputs_of(self.op, case, seed)
+        known = Known(self.op, case, inputs, self._place(inputs))
+        self._kept[key] = known
+        while len(self._kept) > 2 and sum(k.bytes for k in self._kept.values()) > KEEP_BYTES:
+            self._kept.popitem(last=False)
+        return known
+
+    def _place(self, inputs: tuple[Any, ...]) -> str:
+        """Where the truth is computed: on the GPU if it fits there with its float64 copies."""
+        if not self.device.startswith("cuda"):
+            return "cpu"
+        free, _ = torch.cuda.mem_get_info(self.device)
+        return self.device if 40 * tensor_bytes(inputs) < FREE_SHARE * free else "cpu"
+
+
+class Known:
+    """Inputs, output shapes and truth of one case under one seed."""
+
+    def __init__(self, op: Op, case: Case, inputs: tuple[Any, ...], device: str):
+        self.inputs = inputs
+        self.specs = output_specs(op, inputs, case)
+        there = [x.to(device) if isinstance(x, torch.Tensor) else x for x in inputs]
+        self.expected: Expected = expect(op, tuple(there), self.specs)
+        self._dtypes = [x.dtype for x in inputs if isinstance(x, torch.Tensor)]
+        self._check_specs(op)
+
+    def _check_specs(self, op: Op) -> None:
+        shapes = [tuple(t.shape) for t in self.expected.truth]
+        said = [tuple(shape) for shape, _ in self.specs]
+        if shapes != said:
+            raise AssayError(
+                f"{op.name}: outputs() says {said}, and the reference gives {shapes}; "
+                "correct the one that is wrong"
+            )
+
+    def roundoff(self, precision: str) -> float:
+        return arithmetic(self._dtypes, precision)
+
+    @property
+    def bytes(self) -> int:
+        moved = [m for m in self.expected.moved if m is not None]
+        return tensor_bytes(self.inputs) + tensor_bytes(self.expected.truth) + tensor_bytes(moved)

@@ -1,0 +1,62 @@
+"""What passes between the parent, a candidate and the oracle. Imports no torch: the parent has none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ..target import Target
+from ..types import Case
+
+
+class Shipped(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the bytes of one tensor lie, and how to read them."""
+
+    path: str
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: str
+    device: str
+    offset: int
+    """Bytes before the first element."""
+    fenced: bool
+    shares: str = ""
+    """Name of an input, or of an earlier output, in whose memory it lies."""
+    kind: str = "tensor"
+    """Anything else is a type that is no plain dense tensor."""
+
+
+class Ran(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a candidate: its tensors afterwards."""
+
+    seed: int
+    poison: int
+    outputs: tuple[Shipped, ...]
+    inputs: tuple[tuple[int, Shipped], ...] = ()
+    """Position and bytes of each tensor among the inputs."""
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """One set of knobs on one case."""
+
+    case: Case
+    knobs: dict[str, Any]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What is the same for all tasks of a child."""
+
+    target: Target
+    op: str
+    variant: str
+    judge: str
+    """Where kernels run; empty: they are only compiled, and `why` says so."""
+    device: str
+    arch: str
+    seed: int
+    budget: float
+    """Seconds that an interpreter or simulator may take for a case; 0 for no limit."""
+    threads: int
+    scratch: str
+    why: str = ""

@@ -1,0 +1,42 @@
+"""One sample on the CPU: the host's monotonic clock round enough calls to be well above its step."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+SAMPLE_SECONDS = 5e-4
+"""A sample lasts at least this long: 10,000 steps of the clock, so its own cost is lost in it."""
+MOST_CALLS = 10_000
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """Samples one call on the CPU, hot: the same buffers were just used."""
+
+    call: Callable[[], None]
+    restore: Callable[[], None] | None
+    calls: int
+    method: str = "wall"
+    cache: str = "hot"
+
+    def sample(self) -> float:
+        """Seconds a call."""
+        if self.restore:
+            self.restore()
+        else:
+            # The kernel sampled before this one had its own threads; this call gets ours running.
+            self.call()
+        start = time.perf_counter_ns()
+        for _ in range(self.calls):
+            self.call()
+        return (time.perf_counter_ns() - start) * 1e-9 / self.calls
+
+
+def calls_for(seconds: float, restores: bool) -> int:
+    """Calls a sample for a kernel that takes about `seconds`."""
+    if restores:
+        return 1
+    return min(MOST_CALLS, max(1, math.ceil(SAMPLE_SECONDS / max(seconds, 1e-9))))

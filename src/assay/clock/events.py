@@ -1,0 +1,81 @@
+"""One sample on a GPU: event to event, cold L2, with the launch hidden behind a busy GPU.
+
+Before each sample the L2 is refilled by reading twice its size (clean lines, so that the kernel
+pays no write-back of ours), then the GPU is kept busy until the host has queued the kernel. If the
+first event is over before the host is done, launch time is in the window: the sample says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+SLEEP_HZ = 2.0e9
+"""Cycles a second of torch.cuda._sleep, from above: at a lower clock it sleeps longer."""
+MARGIN_SECONDS = 4e-5
+MOST_SLEEP_SECONDS = 0.02
+"""A host that needs longer than this to queue one call is not hidden: it is reported."""
+
+
+class Flush:
+    """Refills the L2 of a device."""
+
+    def __init__(self, device: str):
+        self.l2_bytes = torch.cuda.get_device_properties(device).L2_cache_size
+        self._buffer = torch.ones(max(1, self.l2_bytes // 2), dtype=torch.int32, device=device)
+        self._sum = torch.zeros((), dtype=torch.int64, device=device)
+
+    def __call__(self) -> None:
+        torch.sum(self._buffer, dim=0, dtype=torch.int64, out=self._sum)
+
+
+@dataclass
+class Events:
+    """Samples one call on a GPU."""
+
+    call: Callable[[], None]
+    restore: Callable[[], None] | None
+    flush: Flush
+    host_seconds: float
+    """How long the host needs to queue the call."""
+    calls: int = 1
+    method: str = "events"
+    cache: str = "cold L2"
+    late: int = 0
+    """Samples in which the host was not done when the GPU began."""
+
+    def sample(self) -> float:
+        """Seconds between the events."""
+        start, end = _event(), _event()
+        if self.restore:
+            self.restore()
+        self.flush()
+        wait = min(2 * self.host_seconds + MARGIN_SECONDS, MOST_SLEEP_SECONDS)
+        torch.cuda._sleep(int(wait * SLEEP_HZ))
+        start.record()
+        self.call()
+        end.record()
+        self.late += start.query()
+        end.synchronize()
+        return float(start.elapsed_time(end)) * 1e-3
+
+
+def _event() -> Any:
+    return torch.cuda.Event(enable_timing=True)
+
+
+def host_seconds(call: Callable[[], None]) -> float:
+    """Median time of the host to queue a call, while the GPU is busy."""
+    taken = []
+    for _ in range(7):
+        torch.cuda.synchronize()
+        torch.cuda._sleep(int(2e-3 * SLEEP_HZ))
+        begin = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - begin)
+    torch.cuda.synchronize()
+    return sorted(taken)[len(taken) // 2]

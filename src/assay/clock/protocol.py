@@ -1,0 +1,36 @@
+"""What the parent asks of a timing process. Imports no torch: the parent has none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ..target import Target
+from ..types import Case
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One kernel to time."""
+
+    variant: str
+    knobs: dict[str, Any]
+    judge: str
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """One schedule."""
+
+    target: Target
+    op: str
+    case: Case
+    entries: tuple[Entry, ...]
+    device: str
+    arch: str
+    seed: int
+    seconds: float
+    """How long sampling may take, in all."""
+    threads: int
+    scratch: str
+    state: str
+    llc_bytes: int

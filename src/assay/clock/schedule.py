@@ -1,0 +1,206 @@
+"""The parent's side of timing: one schedule, its samples turned into timings, or a reason for none."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..check.judge import Conditions, Oracle
+from ..errors import AssayError
+from ..processes import Child, Ended, TimedOut
+from ..session import Session, threads_for
+from ..types import OUTCOMES, GPU, Machine, Row, Timing, replace
+from . import plausible
+from .protocol import Entry, Plan
+from .statistics import interval, steadiness
+
+LOAD_SECONDS, SAMPLE_SECONDS = 600.0, 120.0
+
+
+def time_rows(
+    session: Session,
+    conditions: Conditions,
+    oracle: Oracle,
+    machine: Machine,
+    rows: list[Row],
+    seconds: float,
+) -> list[Row]:
+    """The rows of one case, all right, with their timings: one schedule, in one process.
+
+    A kernel that brings the process down becomes a failed row, and the others are timed again.
+    """
+    done = list(rows)
+    left = list(range(len(rows)))
+    while left:
+        folder = session.folder()
+        plan = _plan(conditions, machine, [rows[i] for i in left], seconds, folder)
+        outcome = _one(session, plan, rows[left[0]])
+        if isinstance(outcome, _Lost):
+            index = left.pop(outcome.index)
+            done[index] = _failed(rows[index], outcome.word, outcome.reason)
+            shutil.rmtree(folder, ignore_errors=True)
+            continue
+        for number, index in enumerate(left):
+            done[index] = outcome.row(number, rows[index], oracle, machine, plan)
+        shutil.rmtree(folder, ignore_errors=True)
+        break
+    return done
+
+
+def _plan(
+    conditions: Conditions, machine: Machine, rows: list[Row], seconds: float, folder: Path
+) -> Plan:
+    state = folder / "state"
+    state.write_bytes(b"\0")
+    entries = tuple(Entry(variant=r.variant, knobs=r.knobs, judge=r.device) for r in rows)
+    return Plan(
+        target=conditions.target,
+        op=rows[0].op,
+        case=rows[0].case,
+        entries=entries,
+        device=conditions.device if any(r.device != "cpu" for r in rows) else "cpu",
+        arch=conditions.arch,
+        seed=conditions.seed + 2,
+        seconds=seconds,
+        threads=threads_for(1),
+        scratch=str(folder),
+        state=str(state),
+        llc_bytes=machine.llc_bytes or 0,
+    )
+
+
+class _Lost:
+    """A kernel that ended or hung the process."""
+
+    def __init__(self, index: int, word: str, reason: str):
+        self.index, self.word, self.reason = index, word, reason
+
+
+def _one(session: Session, plan: Plan, first: Row) -> _Done | _Lost:
+    name = f"timing {plan.op} {first.case.label}"
+    env = {"OMP_NUM_THREADS": str(plan.threads), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    failed: dict[int, tuple[str, str]] = {}
+    with session.child(
+        "assay.clock.timing:main", {"plan": msgspec.to_builtins(plan)}, name=name, env=env
+    ) as child:
+        try:
+            return _listen(session, child, plan, failed)
+        except TimedOut:
+            return _Lost(_culprit(plan), "timed out", "no answer while it was timed; it was ended")
+        except Ended as ended:
+            if session.stopped.is_set():
+                raise
+            if ended.status.harness:
+                raise AssayError(
+                    f"{name}: Assay itself failed; please report this\n{session.log_tail(name)}"
+                ) from None
+            index = _culprit(plan)
+            if index in failed:
+                return _Lost(index, *failed[index])
+            how = f"right when judged; when timed, it ended its process with {ended.status.label}"
+            return _Lost(index, "crashed", how)
+
+
+def _culprit(plan: Plan) -> int:
+    return Path(plan.state).read_bytes()[0]
+
+
+def _listen(
+    session: Session, child: Child, plan: Plan, failed: dict[int, tuple[str, str]]
+) -> _Done:
+    seconds = LOAD_SECONDS
+    while True:
+        message = child.receive(seconds)
+        if "mistake" in message:
+            raise AssayError(message["mistake"])
+        if "refused" in message:
+            return _Done([], {}, message["refused"])
+        if "failed" in message:
+            failed[message["failed"]] = message["word"], message["reason"]
+            if len(failed) == len(plan.entries):
+                return _Done([], failed, "")
+        elif "progress" in message:
+            seconds = SAMPLE_SECONDS + 20 * plan.seconds
+            session.say(f"timing {plan.case.label}: {100 * message['progress']:.0f} %")
+        elif "done" in message:
+            return _Done(message["done"], failed, "")
+
+
+class _Done:
+    """What a timing process measured."""
+
+    def __init__(
+        self, results: list[dict[str, Any]], failed: dict[int, tuple[str, str]], refused: str
+    ):
+        self.results = {r["index"]: r for r in results}
+        self.failed, self.refused = failed, refused
+        self.schedule = secrets.token_hex(5)
+
+    def row(self, number: int, row: Row, oracle: Oracle, machine: Machine, plan: Plan) -> Row:
+        if self.refused:
+            return replace(row, not_timed=self.refused)
+        if number in self.failed:
+            return _failed(row, *self.failed[number])
+        said = self.results[number]
+        verdict = oracle.verdict(row.case, [said["ran"]], row.precision, row.device, row.device)
+        if verdict.word != "right":
+            reason = f"right when judged; in the timed calls: {verdict.detail}"
+            return replace(_failed(row, verdict.word, reason), verdict=verdict)
+        low, middle, high = interval(said["samples"])
+        why = plausible.refuse(
+            said["samples"],
+            middle,
+            null_seconds=said["null_seconds"],
+            late=said["late"],
+            host_seconds=said["host_seconds"],
+            copy_rate=said["copy_rate"],
+            cold_bytes=_cold_bytes(row, said),
+        )
+        if why:
+            return replace(row, not_timed=why)
+        hertz = said["clock_hz"]
+        timing = Timing(
+            samples=tuple(said["samples"]),
+            rounds=tuple(said["rounds"]),
+            calls=said["calls"],
+            method=said["method"],
+            cache=said["cache"],
+            schedule=self.schedule,
+            median=middle,
+            low=low,
+            high=high,
+            steady=steadiness(said["samples"]),
+            threads=plan.threads if row.device == "cpu" else None,
+            null_seconds=said["null_seconds"],
+            warmup_seconds=said["warm_seconds"],
+            warmup_calls=said["warm_calls"],
+            first_call_seconds=said["first_seconds"],
+            host_seconds=said["host_seconds"],
+            clock_hz=tuple(hertz) if hertz else None,
+            copy_rate=said["copy_rate"],
+            seed=plan.seed,
+        )
+        return replace(row, timing=timing)
+
+
+def _cold_bytes(row: Row, said: dict[str, Any]) -> int | None:
+    """Bytes that DRAM must move in a cold sample: all but what the L2 may still hold at the end."""
+    if said["l2_bytes"] is None or row.bytes is None:
+        return None
+    return max(0, row.bytes - int(said["l2_bytes"]))
+
+
+def _failed(row: Row, word: str, reason: str) -> Row:
+    return replace(row, outcome=OUTCOMES[word], word=word, reason=reason, verdict=None)
+
+
+def gpu_of(machine: Machine, device: str) -> GPU | None:
+    """The GPU that a device name stands for."""
+    if not device.startswith("cuda") or not machine.gpus:
+        return None
+    index = int(device.partition(":")[2] or 0)
+    return machine.gpus[index] if index < len(machine.gpus) else None

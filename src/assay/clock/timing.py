@@ -1,0 +1,331 @@
+"""The timing process: loads the kernels that are right side by side, and samples them in turn.
+
+Messages out: {loading: i}, {failed: i, word, reason}, {progress: share}, and at last {done: ...}
+with every sample, and the outputs of the timed calls for the oracle to check again. Before each
+step the number of the kernel is written to a small shared file, so that the parent can name the
+one that brought the process down.
+"""
+
+from __future__ import annotations
+
+import mmap
+import random
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from .. import faults
+from ..build import build, find_variant
+from ..check.budget import output_specs
+from ..check.buffers import POISONS, fence_like, fenced, ship
+from ..check.candidate import plain
+from ..check.protocol import Ran
+from ..errors import AssayError
+from ..inputs import inputs_of, varies
+from ..op import Op
+from ..processes.channel import Channel
+from ..target import load_op
+from . import cpu, events
+from .protocol import Entry, Plan
+from .statistics import interval
+
+LEAST_ROUNDS, GOOD_ROUNDS = 8, 32
+GOOD_WIDTH = 0.0025
+"""Half-width of the interval of the median, relative, at which a kernel is known well enough."""
+WARM_SECONDS = 0.1
+COPY_BYTES = 1 << 28
+COPY_EVERY = 4
+
+
+@dataclass
+class Member:
+    """A kernel in the schedule."""
+
+    index: int
+    clock: Any
+    outputs: list[Any]
+    inputs: list[Any]
+    samples: list[float] = field(default_factory=list)
+    rounds: list[int] = field(default_factory=list)
+    warm_calls: int = 0
+    warm_seconds: float = 0.0
+    first_seconds: float = 0.0
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def main(channel: Channel, plan: dict) -> None:
+    """Runs one schedule and sends what it measured."""
+    given = msgspec.convert(plan, Plan)
+    torch.set_num_threads(given.threads)
+    on_gpu = given.device.startswith("cuda")
+    if on_gpu:
+        torch.cuda.set_device(given.device)
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+    try:
+        with open(given.state, "r+b") as file, mmap.mmap(file.fileno(), 0) as state:
+            _run(channel, given, state)
+    except AssayError as error:
+        channel.send(mistake=str(error))
+
+
+def _run(channel: Channel, given: Plan, state: mmap.mmap) -> None:
+    op = load_op(given.target, given.op)
+    inputs = inputs_of(op, given.case, given.seed)
+    if not varies(inputs):
+        channel.send(
+            refused="constant data runs faster than real data: give inputs that vary to time it"
+        )
+        return
+    specs = output_specs(op, inputs, given.case)
+    flush = events.Flush(given.device) if given.device.startswith("cuda") else None
+    members = []
+    for index, entry in enumerate(given.entries):
+        state[0] = index
+        channel.send(loading=index)
+        try:
+            members.append(_member(channel, given, op, inputs, specs, index, entry, flush))
+        except AssayError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - a kernel's fault is its verdict
+            traceback.print_exc()
+            word, reason = faults.word_of(error)
+            channel.send(failed=index, word=word, reason=reason)
+            if given.device.startswith("cuda") and faults.poisons_process(word):
+                return
+    if members:
+        _sample(channel, given, members, flush, state)
+        _finish(channel, given, members, state)
+
+
+def _member(
+    channel: Channel,
+    given: Plan,
+    op: Op,
+    inputs: tuple[Any, ...],
+    specs: Any,
+    index: int,
+    entry: Entry,
+    flush: events.Flush | None,
+) -> Member:
+    """Builds a kernel, warms it up, and chooses its clock."""
+    variant = find_variant(op, entry.variant)
+    kernel = build(op, variant, entry.knobs, given.case, inputs, specs, given.device, given.arch)
+    device = entry.judge if entry.judge.startswith("cuda") else "cpu"
+    poison = POISONS[0]
+    placed = [fence_like(x, device, poison, variant.layouts != "any") for x in inputs]
+    filled = specs[len(op.mutates) :] if variant.fills else ()
+    outputs = [
+        fenced(shape, torch.empty(shape, device="meta").stride(), dtype, device, poison)
+        for shape, dtype in filled
+    ]
+    last: list[Any] = []
+
+    def call() -> None:
+        last[:] = [kernel.run(outputs, placed)]
+
+    member = Member(index, None, last, placed)
+    restore = _restore(op, placed)
+    with torch.no_grad():
+        seconds = _warm(member, call, restore, device)
+        if device == "cpu":
+            member.clock = cpu.Cpu(call, restore, cpu.calls_for(seconds, restore is not None))
+        else:
+            assert flush is not None
+            member.clock = events.Events(call, restore, flush, events.host_seconds(call))
+    return member
+
+
+def _restore(op: Op, placed: list[Any]) -> Callable[[], None] | None:
+    """Puts back the inputs that the op changes; None if it changes none."""
+    changed = [placed[op.input_names(len(placed)).index(name)] for name in op.mutates]
+    if not changed:
+        return None
+    kept = [tensor.clone() for tensor in changed]
+
+    def restore() -> None:
+        for tensor, was in zip(changed, kept):
+            tensor.copy_(was)
+
+    return restore
+
+
+def _warm(
+    member: Member, call: Callable[[], None], restore: Callable[[], None] | None, device: str
+) -> float:
+    """Calls until the time is spent; the first call apart. Seconds of the fastest later call."""
+
+    def once() -> float:
+        if restore:
+            restore()
+        _sync(device)
+        begin = time.perf_counter()
+        call()
+        _sync(device)
+        return time.perf_counter() - begin
+
+    member.first_seconds = once()
+    start, best = time.perf_counter(), float("inf")
+    while member.warm_calls < 3 or time.perf_counter() - start < WARM_SECONDS:
+        best = min(best, once())
+        member.warm_calls += 1
+    member.warm_seconds = time.perf_counter() - start + member.first_seconds
+    return best
+
+
+def _sync(device: str) -> None:
+    if device.startswith("cuda"):
+        torch.cuda.synchronize(device)
+
+
+def _sample(
+    channel: Channel,
+    given: Plan,
+    members: list[Member],
+    flush: events.Flush | None,
+    state: mmap.mmap,
+) -> None:
+    """Rounds in random order until every kernel is known well enough or the time is spent."""
+    order = random.Random(given.seed)
+    extra = _Extra(given, members, flush)
+    start = time.monotonic()
+    number, told = 0, 0.0
+    while True:
+        turn = list(members)
+        order.shuffle(turn)
+        for member in turn:
+            state[0] = member.index
+            with torch.no_grad():
+                member.samples.append(member.clock.sample())
+            member.rounds.append(number)
+        extra.sample(number)
+        number += 1
+        spent = time.monotonic() - start
+        if spent - told > 0.25:
+            told = spent
+            channel.send(progress=min(1.0, spent / given.seconds))
+        if number >= LEAST_ROUNDS and spent > given.seconds:
+            break
+        if number >= GOOD_ROUNDS and number % 16 == 0 and all(_known(m) for m in members):
+            break
+        if spent > 20 * given.seconds:  # eight rounds of a very slow kernel
+            break
+    for member in members:
+        member.facts = extra.facts(member)
+
+
+def _known(member: Member) -> bool:
+    low, middle, high = interval(member.samples, draws=200)
+    return (high - low) / 2 <= GOOD_WIDTH * middle
+
+
+class _Extra:
+    """What is sampled beside the kernels: a large copy, an empty window, the clocks."""
+
+    def __init__(self, given: Plan, members: list[Member], flush: events.Flush | None):
+        self.copies: dict[str, list[float]] = {}
+        self.nulls: list[float] = []
+        self.hertz: list[float] = []
+        self._clocks: dict[str, tuple[Any, int]] = {}
+        self._null = None
+        devices = {
+            "cuda" if isinstance(m.clock, events.Events) else "cpu": given.device for m in members
+        }
+        for kind in devices:
+            device = given.device if kind == "cuda" else "cpu"
+            size = (
+                COPY_BYTES if kind == "cuda" else min(COPY_BYTES, max(4 * given.llc_bytes, 1 << 26))
+            )
+            source = torch.randint(0, 255, (size,), dtype=torch.uint8, device=device)
+            target = torch.empty_like(source)
+
+            def copy(target: Any = target, source: Any = source) -> None:
+                target.copy_(source)
+
+            copy()
+            if kind == "cuda":
+                assert flush is not None
+                clock: Any = events.Events(copy, None, flush, events.host_seconds(copy))
+                self._null = events.Events(lambda: None, None, flush, 0.0)
+            else:
+                clock = cpu.Cpu(copy, None, 1)
+            self._clocks[kind] = (clock, 2 * size)
+        self._nvml = _nvml(given.device)
+
+    def sample(self, number: int) -> None:
+        if self._null is not None:
+            self.nulls.append(self._null.sample())
+        if self._nvml is not None:
+            self.hertz.append(self._nvml())
+        if number % COPY_EVERY:
+            return
+        for kind, (clock, size) in self._clocks.items():
+            self.copies.setdefault(kind, []).append(size / clock.sample())
+
+    def facts(self, member: Member) -> dict[str, Any]:
+        on_gpu = isinstance(member.clock, events.Events)
+        rates = sorted(self.copies.get("cuda" if on_gpu else "cpu", []))
+        nulls = sorted(self.nulls)
+        return {
+            "copy_rate": rates[len(rates) // 2] if rates else None,
+            "null_seconds": nulls[len(nulls) // 2] if nulls and on_gpu else None,
+            "clock_hz": [min(self.hertz), max(self.hertz)] if self.hertz and on_gpu else None,
+            "late": member.clock.late if on_gpu else 0,
+            "host_seconds": member.clock.host_seconds if on_gpu else None,
+            "l2_bytes": member.clock.flush.l2_bytes if on_gpu else None,
+        }
+
+
+def _nvml(device: str) -> Callable[[], float] | None:
+    """A reader of the SM clock in hertz; None without a GPU or without nvidia-ml-py."""
+    if not device.startswith("cuda"):
+        return None
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    try:
+        pynvml.nvmlInit()
+        uuid = str(torch.cuda.get_device_properties(device).uuid)
+        handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid.removeprefix('GPU-')}")
+        pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)
+    except pynvml.NVMLError as error:
+        print(f"NVML does not tell the clocks: {error}")
+        return None
+    return lambda: 1e6 * pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)
+
+
+def _finish(channel: Channel, given: Plan, members: list[Member], state: mmap.mmap) -> None:
+    """Ships the outputs of the last timed calls, and every sample."""
+    results = []
+    for member in members:
+        state[0] = member.index
+        folder = Path(given.scratch) / str(member.index)
+        folder.mkdir(exist_ok=True)
+        made = member.outputs[0]
+        outputs = tuple(
+            ship(plain(value), folder / f"output{i}", set()) for i, value in enumerate(made)
+        )
+        ran = Ran(seed=given.seed, poison=POISONS[0], outputs=outputs)
+        results.append(
+            {
+                "index": member.index,
+                "samples": member.samples,
+                "rounds": member.rounds,
+                "calls": member.clock.calls,
+                "method": member.clock.method,
+                "cache": member.clock.cache,
+                "warm_calls": member.warm_calls,
+                "warm_seconds": member.warm_seconds,
+                "first_seconds": member.first_seconds,
+                "ran": msgspec.to_builtins(ran),
+                **member.facts,
+            }
+        )
+    channel.send(done=results)

@@ -1,0 +1,153 @@
+"""The describe process: imports the user's file once, and says what is in it as data."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import itertools
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from .adapt import autotune
+from .cache import source_digests
+from .errors import AssayError, OpError
+from .op import Op, Variant, call_with, cost, supported
+from .processes.channel import Channel
+from .target import Target, load
+from .types import Case, Scalar
+
+
+class VariantFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant without its functions."""
+
+    name: str
+    way: str
+    fills: bool
+    configurations: tuple[dict[str, Scalar], ...]
+    precision: str = ""
+    source_hash: str = ""
+    where: str = ""
+    """`file:line` of its function."""
+
+
+class CaseFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A case, and the reason why the Op does not promise it (empty if it does)."""
+
+    case: Case
+    unsupported: str = ""
+    bytes: int | None = None
+    flops: int | None = None
+    skip: dict[str, str] = {}
+    """Variant and knobs -> why `when=` leaves it out."""
+
+
+class OpFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """An Op without its functions."""
+
+    name: str
+    cases: tuple[CaseFacts, ...]
+    variants: tuple[VariantFacts, ...]
+    mutates: bool = False
+
+
+def main(channel: Channel, target: dict, case: dict, dtypes: list[str]) -> None:
+    """The child's job: sends {ops: [...]} or {mistake: text}."""
+    try:
+        ops = load(msgspec.convert(target, Target))
+        channel.send(ops=[msgspec.to_builtins(facts(op, case, dtypes)) for op in ops])
+    except AssayError as error:
+        channel.send(mistake=str(error))
+
+
+def chosen(op: Op, wanted: dict[str, Scalar], dtypes: list[str]) -> list[Case]:
+    """The cases that have these values; a case of its own if they name every value.
+
+    Raises OpError if there is none.
+    """
+    names = list(op.cases[0].values)
+    unknown = [name for name in wanted if all(name not in c.values for c in op.cases)]
+    if unknown:
+        raise OpError(
+            f"{op.name}: no case has {unknown[0]!r}; the values are {', '.join(names) or 'none'}"
+        )
+    found = [c for c in op.cases if all(c.values.get(n) == v for n, v in wanted.items())]
+    if not found and set(wanted) == set(names):
+        found = [Case({name: wanted[name] for name in names})]
+    if dtypes:
+        found = [c for c in found if c.values.get("dtype") in dtypes]
+    if not found:
+        listed = "; ".join(c.label for c in op.cases[:8])
+        asked = " ".join(f"{n}={v}" for n, v in wanted.items())
+        raise OpError(
+            f"{op.name}: no case has {asked} {' or '.join(dtypes)}".rstrip()
+            + f"; give every value for a new one, or choose among: {listed}"
+        )
+    return found
+
+
+def facts(op: Op, case: dict[str, Scalar], dtypes: list[str]) -> OpFacts:
+    """What the parent needs to know of an Op."""
+    variants = tuple(_variant(v) for v in op.variants)
+    return OpFacts(
+        name=op.name,
+        cases=tuple(_case(op, c, variants) for c in chosen(op, case, dtypes)),
+        variants=variants,
+        mutates=bool(op.mutates),
+    )
+
+
+def _variant(variant: Variant) -> VariantFacts:
+    tuned = autotune.configurations(variant.function)
+    own = variant.configurations()
+    return VariantFacts(
+        name=variant.name,
+        way=variant.way,
+        fills=variant.fills,
+        configurations=tuple({**a, **b} for a, b in itertools.product(own, tuned)),
+        precision=variant.precision,
+        source_hash=_digest(variant),
+        where=_where(variant),
+    )
+
+
+def label(name: str, knobs: dict[str, Scalar]) -> str:
+    """Variant and knobs as one key."""
+    return " ".join([name, *(f"{k}={v}" for k, v in knobs.items())])
+
+
+def _case(op: Op, case: Case, variants: tuple[VariantFacts, ...]) -> CaseFacts:
+    skip = {}
+    for said, variant in zip(variants, op.variants):
+        for knobs in said.configurations:
+            if variant.when is None:
+                continue
+            own = {k: v for k, v in knobs.items() if k in variant.knobs}
+            answer = call_with(variant.when, {**case.values, **own}, f"{op.name}: when")
+            if answer is not True:
+                why = answer if isinstance(answer, str) else "its `when` leaves this case out"
+                skip[label(variant.name, knobs)] = why
+    return CaseFacts(
+        case=case,
+        unsupported=supported(op, case),
+        bytes=cost(op, "bytes", case),
+        flops=cost(op, "flops", case),
+        skip=skip,
+    )
+
+
+def _where(variant: Variant) -> str:
+    code: Any = getattr(inspect.unwrap(variant.function), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else ""
+
+
+def _digest(variant: Variant) -> str:
+    """Hash of the file that holds the function, and of the kernel source with its headers."""
+    code: Any = getattr(inspect.unwrap(variant.function), "__code__", None)
+    paths = [Path(code.co_filename)] if code and Path(code.co_filename).is_file() else []
+    if variant.source:
+        paths.append(variant.source)
+    digests = source_digests(paths, [Path(f) for f in variant.include])
+    whole = "".join(digest for _, digest in sorted(digests.items()))
+    return hashlib.sha256(whole.encode()).hexdigest()[:16]

@@ -1,0 +1,117 @@
+"""Seeded data for a case, the same bits in every process: made on the CPU, then moved."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import torch
+
+from .errors import OpError
+from .op import ALIASES, Op, make_inputs
+from .types import Case
+
+
+def dtype_of(name: str | torch.dtype) -> torch.dtype:
+    """The torch dtype of that name or alias. Raises OpError naming those there are."""
+    if isinstance(name, torch.dtype):
+        return name
+    found = getattr(torch, ALIASES.get(name, name), None)
+    if not isinstance(found, torch.dtype):
+        raise OpError(f"no dtype called {name!r}; say float32, bfloat16, float16, int64, ...")
+    return found
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+class Make:
+    """Makes the tensors of one case. Each call draws from its own stream of the case's seed.
+
+    Shapes are ints or one tuple; dtype is a name or a torch dtype; every tensor is contiguous.
+    """
+
+    def __init__(self, seed: int, device: str = "cpu"):
+        self._seed, self._device, self._calls = seed, device, 0
+
+    def next_seed(self) -> int:
+        """A seed of 63 bits for a generator of your own; every call gives another one."""
+        # A hash, so that neighbouring seeds and neighbouring inputs share no stream.
+        digest = hashlib.blake2b(f"{self._seed}/{self._calls}".encode(), digest_size=8).digest()
+        self._calls += 1
+        return int.from_bytes(digest, "little") >> 1
+
+    def place(self, value: object) -> object:
+        """A value made elsewhere, moved to where this case's inputs live."""
+        return value.to(self._device) if isinstance(value, torch.Tensor) else value
+
+    def _generator(self) -> torch.Generator:
+        return torch.Generator().manual_seed(self.next_seed())
+
+    def _finish(self, made: torch.Tensor, dtype: str | torch.dtype) -> torch.Tensor:
+        return made.to(dtype_of(dtype)).to(self._device)
+
+    def normal(
+        self,
+        *shape: Any,
+        dtype: str | torch.dtype = "float32",
+        mean: float = 0.0,
+        std: float = 1.0,
+    ) -> torch.Tensor:
+        """Normally distributed values."""
+        wide = torch.float64 if dtype_of(dtype) is torch.float64 else torch.float32
+        made = torch.empty(_shape(shape), dtype=wide)
+        return self._finish(made.normal_(mean, std, generator=self._generator()), dtype)
+
+    def uniform(
+        self,
+        *shape: Any,
+        low: float = 0.0,
+        high: float = 1.0,
+        dtype: str | torch.dtype = "float32",
+    ) -> torch.Tensor:
+        """Values between `low` and `high`, evenly spread."""
+        wide = torch.float64 if dtype_of(dtype) is torch.float64 else torch.float32
+        made = torch.empty(_shape(shape), dtype=wide)
+        return self._finish(made.uniform_(low, high, generator=self._generator()), dtype)
+
+    def integers(
+        self, *shape: Any, low: int = 0, high: int = 100, dtype: str | torch.dtype = "int64"
+    ) -> torch.Tensor:
+        """Integers from `low` up to and without `high`."""
+        made = torch.randint(low, high, _shape(shape), generator=self._generator())
+        return self._finish(made, dtype)
+
+    def booleans(self, *shape: Any, chance: float = 0.5) -> torch.Tensor:
+        """True with the given chance."""
+        made = torch.empty(_shape(shape)).uniform_(generator=self._generator()) < chance
+        return self._finish(made, torch.bool)
+
+    def full(self, *shape: Any, value: float, dtype: str | torch.dtype = "float32") -> torch.Tensor:
+        """One value everywhere: for checking; constant data is refused for timing."""
+        self._calls += 1
+        return self._finish(torch.full(_shape(shape), value, dtype=torch.float64), dtype)
+
+
+def _shape(shape: tuple[Any, ...]) -> tuple[int, ...]:
+    sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    if not all(isinstance(size, int) and size >= 0 for size in sizes):
+        raise OpError(f"a shape is made of ints >= 0, not {sizes!r}")
+    return sizes
+
+
+def inputs_of(op: Op, case: Case, seed: int, device: str = "cpu") -> tuple[Any, ...]:
+    """The inputs of a case under a seed (mixed with the case's own)."""
+    return make_inputs(op, Make(case.seed * 1_000_003 + seed, device), case)
+
+
+def tensor_bytes(values: Any) -> int:
+    """Bytes of all tensors among some values, each counted by its elements."""
+    return sum(v.numel() * v.element_size() for v in values if isinstance(v, torch.Tensor))
+
+
+def varies(values: Any) -> bool:
+    """Whether any tensor with more than one element holds different values (timing needs that)."""
+    tensors = [v for v in values if isinstance(v, torch.Tensor) and v.numel() > 1]
+    return not tensors or any(bool((t != t.flatten()[0]).any()) for t in tensors)

@@ -1,0 +1,356 @@
+"""Op and Variant: what is computed, and the ways of writing it. Both hold functions; neither is data.
+
+Nothing here imports torch: declaring an Op costs nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+from .errors import OpError
+from .types import Case, Scalar
+
+WAYS = (
+    "eager",
+    "compiled",
+    "python",
+    "triton",
+    "cuda",
+    "extension",
+    "numba",
+    "cpp",
+    "library",
+)
+"""The ways of writing a kernel; `ways/` has a file for each that needs one."""
+
+ALIASES = {
+    "fp64": "float64",
+    "fp32": "float32",
+    "fp16": "float16",
+    "half": "float16",
+    "bf16": "bfloat16",
+    "float": "float32",
+    "double": "float64",
+    "int": "int32",
+    "long": "int64",
+}
+"""Accepted for torch's names of dtypes."""
+
+
+def grid(**axes: Iterable[Scalar]) -> tuple[Case, ...]:
+    """Every combination of the values given for each name, as Cases, first names varying slowest."""
+    lists = {name: _axis(name, values) for name, values in axes.items()}
+    return tuple(_case(dict(zip(lists, combo))) for combo in itertools.product(*lists.values()))
+
+
+def _axis(name: str, values: Iterable[Scalar] | Scalar) -> list[Scalar]:
+    if isinstance(values, (str, int, float, bool)):
+        return [values]
+    listed = list(values)
+    if not listed:
+        raise OpError(f"grid({name}=[]): no value given; every axis needs at least one")
+    return listed
+
+
+def _case(values: Mapping[str, Any], seed: int = 0) -> Case:
+    for name, value in values.items():
+        if not str(name).isidentifier():
+            raise OpError(f"case {dict(values)}: {name!r} is no name that a function can take")
+        if not isinstance(value, (bool, int, float, str)):
+            raise OpError(
+                f"case value {name}={value!r} is a {type(value).__name__}; "
+                "a case holds int, float, bool or str (a dtype by its name, e.g. 'float32')"
+            )
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise OpError(f"case value {name}={value} does not fit 64 bits")
+    named = {n: ALIASES.get(v, v) if "dtype" in n else v for n, v in values.items()}
+    return Case(named, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class Variant:
+    """One way of writing an Op. Made by `@op.variant` or `@op.launcher`."""
+
+    name: str
+    way: str
+    function: Callable[..., Any]
+    fills: bool
+    """True if the function fills outputs that it is given, False if it returns them."""
+    source: Path | None = None
+    knobs: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)
+    when: Callable[..., bool | str] | None = None
+    precision: str = ""
+    arch: str = ""
+    flags: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    layouts: str = "contiguous"
+
+    def configurations(self) -> list[dict[str, Scalar]]:
+        """Every combination of knobs; the first is the default."""
+        return [dict(zip(self.knobs, combo)) for combo in itertools.product(*self.knobs.values())]
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """What is computed, independent of how.
+
+    reference: plain PyTorch over the inputs; run in float64 it is the truth, run in the case's
+        dtype it is the variant `eager`. With `mutates` it returns first what those inputs must
+        hold afterwards, in order, then the other outputs.
+    inputs: `inputs(make, **case)` gives the tuple of inputs; `make` is an `assay.inputs.Make`.
+    cases: what `grid(...)` returns, or an iterable of dicts of case values.
+    flops, bytes: functions of the case values (any subset of them by name) giving the work of one
+        call. Default bytes: every input read once and every output written once.
+    outputs: function of the case values giving `[(shape, dtype name), ...]`; default: what the
+        reference gives under fake tensors, contiguous.
+    mutates: names of inputs (parameters of `reference`) that are changed in place.
+    deterministic: True if runs on equal inputs must agree bit for bit.
+    supports: function of the case values giving True, or the reason why a case is not promised.
+    accept: `accept(outputs, inputs)` giving True or a reason, for results without one right value.
+    limit: a limit on |error| set by you, instead of what rounding allows; printed as such.
+
+    Raises OpError for a declaration that can't work.
+    """
+
+    name: str
+    reference: Callable[..., Any]
+    inputs: Callable[..., tuple[Any, ...]]
+    cases: Sequence[Case] = field(kw_only=True)
+    flops: Callable[..., float] | None = field(default=None, kw_only=True)
+    bytes: Callable[..., float] | None = field(default=None, kw_only=True)
+    outputs: Callable[..., Sequence[tuple[Sequence[int], str]]] | None = field(
+        default=None, kw_only=True
+    )
+    mutates: tuple[str, ...] = field(default=(), kw_only=True)
+    deterministic: bool = field(default=False, kw_only=True)
+    supports: Callable[..., bool | str] | None = field(default=None, kw_only=True)
+    accept: Callable[..., bool | str] | None = field(default=None, kw_only=True)
+    limit: float | None = field(default=None, kw_only=True)
+    variants: list[Variant] = field(default_factory=list, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.name.replace("_", "").isalnum() or not self.name.isascii():
+            raise OpError(f"Op({self.name!r}): a name is letters, digits and underscores")
+        for role in ("reference", "inputs"):
+            if not callable(getattr(self, role)):
+                raise OpError(f"{self.name}: {role} is {getattr(self, role)!r}, not a function")
+        cases = tuple(c if isinstance(c, Case) else _case(c) for c in self.cases)
+        if not cases:
+            raise OpError(f"{self.name}: no cases; give e.g. cases=assay.grid(n=[1, 1000])")
+        object.__setattr__(self, "cases", cases)
+        mutates = (self.mutates,) if isinstance(self.mutates, str) else tuple(self.mutates)
+        unknown = [name for name in mutates if name not in parameters(self.reference)]
+        if unknown:
+            raise OpError(
+                f"{self.name}: mutates names {unknown[0]!r}, and the reference takes "
+                f"{', '.join(parameters(self.reference))}"
+            )
+        object.__setattr__(self, "mutates", mutates)
+        self._add(Variant("eager", "eager", self.reference, fills=False, layouts="any"))
+        self._add(Variant("compiled", "compiled", self.reference, fills=False, layouts="any"))
+
+    def variant(self, name: str, **declared: Any) -> Callable[[FunctionType], FunctionType]:
+        """Marks a function that takes the inputs and returns the output (or a tuple of them)."""
+        return self._mark(name, fills=False, **declared)
+
+    def launcher(
+        self, name: str, source: str | None = None, **declared: Any
+    ) -> Callable[[FunctionType], FunctionType]:
+        """Marks a function that fills the outputs it is given: `launch(out, x)`.
+
+        With a `source` (a `.cu` or `.cpp` beside the calling file) the built source comes first:
+        `launch(k, out, x)`.
+        """
+        return self._mark(name, fills=True, source=source, **declared)
+
+    def _mark(
+        self, name: str, *, fills: bool, source: str | None = None, **declared: Any
+    ) -> Callable[[FunctionType], FunctionType]:
+        return lambda function: self._declare(name, function, fills, source, declared)
+
+    def _declare(
+        self,
+        name: str,
+        function: FunctionType,
+        fills: bool,
+        source: str | None,
+        declared: dict[str, Any],
+    ) -> FunctionType:
+        way = name.split("/")[0]
+        if way not in WAYS:
+            raise OpError(f"{self.name}: no way called {way!r}; the ways are {', '.join(WAYS)}")
+        allowed = {"knobs", "when", "precision", "arch", "flags", "include", "layouts"}
+        unknown = sorted(set(declared) - allowed)
+        if unknown:
+            raise OpError(
+                f"{self.name}: variant {name!r} declares {unknown[0]!r}; "
+                f"known are {', '.join(sorted(allowed))}"
+            )
+        knobs = {k: tuple(_axis(k, v)) for k, v in dict(declared.get("knobs") or {}).items()}
+        self._add(
+            Variant(
+                name,
+                way,
+                function,
+                fills,
+                _source(self.name, name, function, source),
+                knobs,
+                declared.get("when"),
+                declared.get("precision", ""),
+                declared.get("arch", ""),
+                tuple(declared.get("flags", ())),
+                tuple(declared.get("include", ())),
+                declared.get("layouts", "contiguous"),
+            )
+        )
+        return function
+
+    def _add(self, variant: Variant) -> None:
+        known = next((v for v in self.variants if v.name == variant.name), None)
+        if known and variant.name in ("eager", "compiled"):
+            self.variants.remove(known)  # a user's own `eager` takes the derived one's place
+        elif known:
+            raise OpError(f"{self.name}: two variants are called {variant.name!r}; rename one")
+        self.variants.append(variant)
+
+    def find(self, name: str) -> Variant:
+        """The variant of that name. Raises OpError listing those there are."""
+        for variant in self.variants:
+            if variant.name == name:
+                return variant
+        raise OpError(
+            f"{self.name}: no variant {name!r}; there are {', '.join(v.name for v in self.variants)}"
+        )
+
+    def input_names(self, count: int) -> list[str]:
+        """Names of `count` inputs: the reference's parameters, else `input0`, ..."""
+        names = parameters(self.reference)
+        return [names[i] if i < len(names) else f"input{i}" for i in range(count)]
+
+
+def _source(op: str, name: str, function: FunctionType, source: str | None) -> Path | None:
+    if source is None:
+        return None
+    beside = Path(function.__code__.co_filename).parent
+    path = Path(source) if Path(source).is_absolute() else beside / source
+    if not path.is_file():
+        raise OpError(f"{op}: variant {name!r} names the source {source!r}; {path} is no file")
+    return path
+
+
+def parameters(function: Callable[..., Any]) -> list[str]:
+    """Names of a function's positional parameters; empty for built-ins that do not tell."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return []
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [p.name for p in signature.parameters.values() if p.kind in kinds]
+
+
+def call_with(function: Callable[..., Any], values: Mapping[str, Any], what: str) -> Any:
+    """Calls a function of case values with those it names. Raises OpError if it names others."""
+    signature = inspect.signature(function)
+    takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in signature.parameters.values())
+    if takes_all:
+        return function(**values)
+    wanted = [p for p in signature.parameters.values() if p.kind is not p.VAR_POSITIONAL]
+    missing = [p.name for p in wanted if p.name not in values and p.default is p.empty]
+    if missing:
+        raise OpError(
+            f"{what} takes {missing[0]!r}, which the case does not have; "
+            f"it has {', '.join(values) or 'no values'}"
+        )
+    return function(**{p.name: values[p.name] for p in wanted if p.name in values})
+
+
+def make_inputs(op: Op, make: Any, case: Case) -> tuple[Any, ...]:
+    """The inputs of a case. Raises OpError if `inputs` does not take what the case holds."""
+    signature = inspect.signature(op.inputs)
+    names = list(signature.parameters)[1:]
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+    unknown = [name for name in case.values if name not in names]
+    if unknown and not takes_all:
+        raise OpError(
+            f"{op.name}: the cases have {unknown[0]!r}, and inputs(make, {', '.join(names)}) "
+            "does not take it; add the parameter or drop it from the cases"
+        )
+    made = op.inputs(make, **case.values)
+    if not isinstance(made, tuple):
+        raise OpError(
+            f"{op.name}: inputs(...) returned a {type(made).__name__}; return a tuple, "
+            "`return (x,)` for one input"
+        )
+    return made
+
+
+def supported(op: Op, case: Case) -> str:
+    """Empty if the Op promises this case, else the reason why it does not."""
+    if op.supports is None:
+        return ""
+    answer = call_with(op.supports, case.values, f"{op.name}: supports")
+    if answer is True:
+        return ""
+    return answer if isinstance(answer, str) and answer else "the Op does not promise this case"
+
+
+def parse_values(text: str) -> dict[str, Scalar]:
+    """`n=4096 dtype=float32` as case values. Raises OpError for anything that is not name=value."""
+    values: dict[str, Scalar] = {}
+    for part in text.replace(",", " ").split():
+        name, equals, value = part.partition("=")
+        if not equals or not name.isidentifier():
+            raise OpError(f"reading {text!r}: {part!r} is not name=value, e.g. n=4096 dtype=bf16")
+        values[name] = scalar(value)
+    return _case(values).values
+
+
+def scalar(text: str) -> Scalar:
+    """A value typed on a command line: int, float or bool where it reads as one, else str."""
+    if text in ("True", "true", "False", "false"):
+        return text in ("True", "true")
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    shift = text.split("<<")
+    if len(shift) == 2 and all(part.strip().isdigit() for part in shift):
+        return int(shift[0]) << int(shift[1])
+    return text
+
+
+def ops_in(module: Any) -> list[Op]:
+    """The Ops that a module defines, in the order of their definition."""
+    found: list[Op] = []
+    for value in vars(module).values():
+        if isinstance(value, Op) and all(value is not known for known in found):
+            found.append(value)
+    return found
+
+
+def cost(op: Op, what: str, case: Case) -> int | None:
+    """`bytes` or `flops` of one call, as declared; None if the Op does not say.
+
+    Raises OpError if it is not a finite number of at least 0.
+    """
+    function = {"bytes": op.bytes, "flops": op.flops}[what]
+    if function is None:
+        return None
+    value = call_with(function, case.values, f"{op.name}: {what}")
+    if not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+        raise OpError(f"{op.name}: {what}({case.label}) gave {value!r}; give a count >= 0")
+    return int(value)
+
+
+def module_of(function: Callable[..., Any]) -> Any:
+    """The module that a function was defined in, or None."""
+    return sys.modules.get(getattr(function, "__module__", ""))

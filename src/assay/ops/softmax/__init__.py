@@ -1,0 +1,112 @@
+"""softmax over the last dimension: y[r, i] = exp(x[r, i] - max_r) / sum_j exp(x[r, j] - max_r).
+
+max_r = max_j x[r, j] cancels in the fraction; it is subtracted so that no exp overflows, and so
+that at least one of them is 1 and the sum can't vanish.
+
+Written plainly, a row is walked three times: for its max, for its sum, and for y. Online softmax
+finds max and sum in one walk: it keeps m, the largest value so far, and s = sum exp(x_j - m) over
+what it has seen. A larger value m' turns s into s * exp(m - m') and then goes in itself. Two such
+pairs combine the same way, so threads can share a row.
+
+A row that holds a NaN or +inf, or nothing but -inf, gives NaN everywhere, as in torch.
+"""
+
+import torch
+
+from assay.errors import NotSupported
+from assay.inputs import dtype_name, dtype_of
+from assay.op import Op
+
+
+def reference(x):
+    return torch.softmax(x, -1)
+
+
+def inputs(make, rows, n, dtype):
+    return (make.normal(rows, n, dtype=dtype, std=3),)
+
+
+softmax = Op(
+    "softmax",
+    reference,
+    inputs,
+    # max, subtract, exp, add, divide
+    flops=lambda rows, n: 5 * rows * n,
+    bytes=lambda rows, n, dtype: 2 * rows * n * dtype_of(dtype).itemsize,
+    cases=[
+        dict(rows=1, n=1, dtype="float32"),
+        dict(rows=3, n=1000, dtype="float32"),
+        dict(rows=64, n=1025, dtype="float32"),  # odd rows: every other start is misaligned
+        dict(rows=64, n=1025, dtype="bfloat16"),
+        dict(rows=2, n=100_003, dtype="float32"),  # longer than any block
+        dict(rows=4096, n=8192, dtype="float32"),
+        dict(rows=4096, n=8192, dtype="bfloat16"),
+    ],
+)
+
+
+@softmax.variant("python")
+def by_numpy(x):
+    import numpy as np
+
+    if x.dtype not in (torch.float32, torch.float64):
+        raise NotSupported(f"{dtype_name(x.dtype)}: supported: float32, float64")
+    if not x.numel():
+        return torch.empty_like(x)
+    a = x.numpy()
+    with np.errstate(invalid="ignore"):  # inf - inf is NaN, as it should be
+        y = np.exp(a - a.max(-1, keepdims=True))
+        y /= y.sum(-1, keepdims=True)
+    return torch.from_numpy(y)
+
+
+@softmax.launcher("triton", knobs={"BLOCK": [1024, 4096]})
+def by_triton(y, x, BLOCK):
+    from .softmax_triton import kernel
+
+    if x.numel():
+        n = x.shape[-1]
+        kernel[(x.numel() // n,)](x, y, n, BLOCK, num_warps=8)
+
+
+@softmax.launcher("cuda/online", source="softmax.cu", knobs={"BLOCK": [256, 1024]})
+def by_cuda_online(k, y, x, BLOCK):
+    if x.numel():
+        n = x.shape[-1]
+        built = k[f"softmax_online<{k.type(x)}, {BLOCK}>"]
+        built(grid=x.numel() // n, block=BLOCK, shared=0)(y, x, n)
+
+
+@softmax.launcher("extension", source="softmax_extension.cpp")
+def by_extension(k, y, x):
+    k.softmax_out(y, x)
+
+
+@softmax.launcher("numba")
+def by_numba(y, x):
+    if x.dtype is torch.bfloat16:
+        raise NotSupported(
+            "bfloat16: Numba's arrays have no such dtype; supported: float16, float32, float64"
+        )
+    from .softmax_numba import THREADS, kernel_for
+
+    if x.numel():
+        n = x.shape[-1]
+        kernel = kernel_for(dtype_name(x.dtype))
+        kernel[x.numel() // n, THREADS](y.view(-1, n), x.view(-1, n))
+
+
+@softmax.launcher("cpp", source="softmax.cpp")
+def by_cpp(k, y, x):
+    functions = {
+        torch.float32: "softmax_float32",
+        torch.float64: "softmax_float64",
+        torch.float16: "softmax_float16",
+        torch.bfloat16: "softmax_bfloat16",
+    }
+    if x.dtype not in functions:
+        supported = ", ".join(dtype_name(dtype) for dtype in functions)
+        raise NotSupported(f"{dtype_name(x.dtype)}: supported: {supported}")
+    if x.numel():
+        n = x.shape[-1]
+        getattr(k, functions[x.dtype])(y, x, x.numel() // n, n)

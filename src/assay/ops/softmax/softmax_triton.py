@@ -1,0 +1,41 @@
+"""y = softmax(x) over the last dimension in Triton: one program a row, of any length.
+
+The row is walked BLOCK columns at a time. Each of the BLOCK lanes keeps its own largest value and
+the sum relative to it (online softmax), so lanes are combined once a row, not once a step.
+
+shapes  x, y: (rows, n), contiguous, of one floating dtype
+bytes   2 * rows * n * itemsize: the second walk finds the row in a cache, if it fits
+FLOPs   5 * rows * n counting exp as one (max, subtract, exp, add, divide); three exps are done
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x, y, n, BLOCK: tl.constexpr):
+    wide: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
+    row = tl.program_id(0).to(tl.int64)  # row * n may pass 2**31
+    x += row * n
+    y += row * n
+    columns = tl.arange(0, BLOCK)
+
+    largest = tl.full([BLOCK], float("-inf"), wide)
+    total = tl.full([BLOCK], 0, wide)
+    for start in range(0, n, BLOCK):
+        inside = start + columns < n
+        v = tl.load(x + start + columns, mask=inside, other=float("-inf")).to(wide)
+        # A comparison keeps a NaN out of `largest`; through exp it enters `total`, and the row.
+        new = tl.where(v > largest, v, largest)
+        # A lane that saw only -inf: exp(-inf - 0) is 0, where exp(-inf + inf) would be NaN.
+        shift = tl.where(new == float("-inf"), 0, new)
+        total = total * tl.exp(largest - shift) + tl.exp(v - shift)
+        largest = new
+
+    top = tl.max(largest, 0)
+    shift = tl.where(top == float("-inf"), 0, top)
+    scale = 1 / tl.sum(total * tl.exp(largest - shift), 0)
+    for start in range(0, n, BLOCK):
+        inside = start + columns < n
+        v = tl.load(x + start + columns, mask=inside, other=float("-inf")).to(wide)
+        tl.store(y + start + columns, (tl.exp(v - shift) * scale).to(y.dtype.element_ty), inside)

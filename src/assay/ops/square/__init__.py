@@ -1,0 +1,110 @@
+"""square: y[i] = x[i] * x[i], for every element.
+
+One multiplication for an element read and an element written: an eighth of a FLOP a byte in
+float32, where a GPU needs tens before arithmetic matters. The best a kernel can do is to move the
+bytes at the rate of a copy.
+
+An integer product that does not fit wraps around, as in torch.
+"""
+
+import torch
+
+from assay.errors import NotSupported
+from assay.inputs import dtype_name, dtype_of
+from assay.op import Op
+
+
+def reference(x):
+    return x * x
+
+
+def inputs(make, m, n, dtype):
+    if dtype_of(dtype).is_floating_point:
+        return (make.normal(m, n, dtype=dtype),)
+    # The largest whose square fits 32 bits.
+    return (make.integers(m, n, low=-46340, high=46341, dtype=dtype),)
+
+
+square = Op(
+    "square",
+    reference,
+    inputs,
+    flops=lambda m, n: m * n,
+    bytes=lambda m, n, dtype: 2 * m * n * dtype_of(dtype).itemsize,
+    cases=[
+        dict(m=1, n=1, dtype="float32"),
+        dict(m=37, n=27, dtype="int32"),  # 999 elements: no multiple of any block
+        dict(m=37, n=27, dtype="float16"),
+        dict(m=1823, n=781, dtype="float32"),  # odd: a tail for every vector width
+        dict(m=1823, n=781, dtype="bfloat16"),
+        dict(m=4096, n=4096, dtype="float32"),
+        dict(m=4096, n=4096, dtype="bfloat16"),
+    ],
+)
+
+
+@square.variant("python")
+def by_numpy(x):
+    if x.dtype not in (torch.float32, torch.float64):
+        raise NotSupported(f"{dtype_name(x.dtype)}: supported: float32, float64")
+    a = x.numpy()
+    return torch.from_numpy(a * a)
+
+
+@square.launcher("triton", knobs={"BLOCK": [1024, 4096]})
+def by_triton(y, x, BLOCK):
+    from .square_triton import kernel
+
+    n = x.numel()
+    if n:
+        kernel[((n + BLOCK - 1) // BLOCK,)](x, y, n, BLOCK)
+
+
+@square.launcher("cuda/naive", source="square.cu", knobs={"BLOCK": [256, 1024]})
+def by_cuda_naive(k, y, x, BLOCK):
+    n = x.numel()
+    if n:
+        grid = (n + BLOCK - 1) // BLOCK
+        k[f"square_naive<{k.type(x)}, {BLOCK}>"](grid=grid, block=BLOCK, shared=0)(y, x, n)
+
+
+@square.launcher("cuda/vectorised", source="square.cu", knobs={"BLOCK": [256, 1024]})
+def by_cuda_vectorised(k, y, x, BLOCK):
+    n = x.numel()
+    if n:
+        tile = BLOCK * (16 // x.element_size())  # each thread moves 16 bytes
+        grid = (n + tile - 1) // tile
+        k[f"square_vectorised<{k.type(x)}, {BLOCK}>"](grid=grid, block=BLOCK, shared=0)(y, x, n)
+
+
+@square.launcher("extension", source="square_extension.cpp")
+def by_extension(k, y, x):
+    k.square_out(y, x)
+
+
+@square.launcher("numba")
+def by_numba(y, x):
+    if x.dtype is torch.bfloat16:
+        raise NotSupported(
+            "bfloat16: Numba's arrays have no such dtype; supported: float16, float32, float64"
+        )
+    from .square_numba import THREADS, kernel
+
+    n = x.numel()
+    if n:
+        kernel[(n + THREADS - 1) // THREADS, THREADS](y.view(-1), x.view(-1))
+
+
+@square.launcher("cpp", source="square.cpp")
+def by_cpp(k, y, x):
+    functions = {
+        torch.float32: "square_float32",
+        torch.float64: "square_float64",
+        torch.float16: "square_float16",
+        torch.bfloat16: "square_bfloat16",
+        torch.int32: "square_int32",
+    }
+    if x.dtype not in functions:
+        supported = ", ".join(dtype_name(dtype) for dtype in functions)
+        raise NotSupported(f"{dtype_name(x.dtype)}: supported: {supported}")
+    getattr(k, functions[x.dtype])(y, x, x.numel())

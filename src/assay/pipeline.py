@@ -1,0 +1,267 @@
+"""The one loop: describe, judge every variant apart, time together what is right, give rows.
+
+It serves check and bench alike, and yields each row as soon as it is final. However it ends,
+whatever was judged is yielded first.
+"""
+
+from __future__ import annotations
+
+import datetime
+import fnmatch
+import queue
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from .check.judge import Conditions, Oracle, judge
+from .clock.schedule import time_rows
+from .describe import CaseFacts, OpFacts, VariantFacts
+from .errors import AssayError, OpError
+from .machine import cores
+from .processes import Ended
+from .session import Session, Stopped
+from .target import Target
+from .types import OUTCOMES, Machine, Row, Scalar, replace
+from .ways import DEFAULT_ARCH
+
+DESCRIBE_SECONDS = 120.0
+FULL_SECONDS, QUICK_SECONDS = 6.0, 1.5
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asked for."""
+
+    targets: tuple[Target, ...]
+    timed: bool = True
+    device: str = "auto"
+    arch: str = ""
+    case: dict[str, Scalar] | None = None
+    dtypes: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    """Names or patterns; empty: all."""
+    budget: float = 0.0
+    """Seconds of sampling a case; 0: the default."""
+    quick: bool = False
+    slow: bool = False
+    """Lets an interpreter or simulator take any time."""
+    seed: int | None = None
+    deadline: float = 30.0
+    """Seconds that one case of one kernel may take to run."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Told how far things are."""
+
+    step: Callable[[str, int, int], None] = lambda what, done, total: None
+    note: Callable[[str], None] = lambda text: None
+
+
+def run(session: Session, request: Request, progress: Progress) -> Iterator[Row | Machine]:
+    """The machine, then every row. Raises AssayError for the user's mistakes, after the rows."""
+    machine = session.machine()
+    yield machine
+    device = _device(request.device, machine)
+    for target in request.targets:
+        for op in describe(session, target, request.case, request.dtypes):
+            conditions = Conditions(
+                target=target,
+                device=device,
+                arch=request.arch or _arch(machine, device),
+                seed=secrets.randbelow(1 << 31) if request.seed is None else request.seed,
+                budget=0.0 if request.slow else 10.0,
+                deadline=request.deadline,
+                machine=machine.id,
+                workers=max(1, min(4, cores() // (1 if device == "cpu" else 4), 2 * cores())),
+            )
+            yield from _Loop(session, request, progress, conditions, machine, op).rows()
+
+
+def describe(
+    session: Session,
+    target: Target,
+    case: dict[str, Scalar] | None = None,
+    dtypes: tuple[str, ...] = (),
+) -> list[OpFacts]:
+    """What is in a target, with the chosen cases. Raises AssayError."""
+    args = {
+        "target": msgspec.to_builtins(target),
+        "case": case or {},
+        "dtypes": list(dtypes),
+    }
+    answer = session.ask(
+        "assay.describe:main",
+        args,
+        name=f"describe {target.text}",
+        seconds=DESCRIBE_SECONDS,
+    )
+    return [msgspec.convert(op, OpFacts) for op in answer["ops"]]
+
+
+def _device(wanted: str, machine: Machine) -> str:
+    if wanted == "auto":
+        return "cuda:0" if machine.gpus else "cpu"
+    kind, _, index = wanted.partition(":")
+    if kind == "cpu":
+        return "cpu"
+    if kind != "cuda" or (index and not index.isdigit()):
+        raise AssayError(f"--device {wanted}: say cpu, cuda or cuda:1")
+    if int(index or 0) >= len(machine.gpus):
+        raise AssayError(
+            f"--device {wanted}: {machine.no_gpu or f'there are {len(machine.gpus)} GPUs'}; "
+            "`assay doctor` says more, and --device cpu judges what needs none"
+        )
+    return f"cuda:{index or 0}"
+
+
+def _arch(machine: Machine, device: str) -> str:
+    if device == "cpu":
+        return DEFAULT_ARCH
+    major, minor = machine.gpus[int(device.partition(":")[2])].capability
+    return f"sm_{major}{minor}"
+
+
+class _Loop:
+    """Judging and timing of one Op."""
+
+    def __init__(
+        self,
+        session: Session,
+        request: Request,
+        progress: Progress,
+        conditions: Conditions,
+        machine: Machine,
+        op: OpFacts,
+    ):
+        self.session, self.request, self.progress = session, request, progress
+        self.conditions, self.machine, self.op = conditions, machine, op
+        self.variants = _chosen(op, request.variants)
+        self.held: list[Row] = []
+        """Right, and waiting to be timed."""
+
+    def rows(self) -> Iterator[Row]:
+        cases = list(self.op.cases)
+        try:
+            with Oracle(self.session, self.conditions, self.op.name) as oracle:
+                self.progress.step(f"{self.op.name}: reference in float64", 0, 1)
+                weak = oracle.is_weak([c.case for c in cases], self.conditions.seed)
+                for row in self._judged(oracle, cases):
+                    if weak and row.word == "right":
+                        yield _stamped(_weakened(row))
+                    elif row.word == "right" and self.request.timed and not row.not_timed:
+                        self.held.append(row)
+                    else:
+                        yield _stamped(row)
+                yield from self._timed(oracle, cases)
+        except (Ended, Stopped):
+            pass  # interrupted: the caller knows, and what was judged follows
+        finally:
+            held, self.held = self.held, []
+            for row in held:
+                yield _stamped(replace(row, not_timed="interrupted before its turn"))
+
+    def _judged(self, oracle: Oracle, cases: list[CaseFacts]) -> Iterator[Row]:
+        """Rows of all variants, several children at a time, in the order in which they end."""
+        out: queue.Queue[Any] = queue.Queue()
+        total = sum(len(v.configurations) for v in self.variants) * len(cases)
+
+        def one(variant: VariantFacts) -> None:
+            try:
+                for row in judge(self.session, self.conditions, oracle, self.op, variant, cases):
+                    out.put(row)
+            except (AssayError, Stopped, Ended) as error:
+                out.put(error)
+            except BaseException as error:  # noqa: BLE001 - handed to the main thread, which raises
+                out.put(error)
+            out.put(None)
+
+        with ThreadPoolExecutor(self.conditions.workers) as pool:
+            for variant in self.variants:
+                pool.submit(one, variant)
+            running, done, errors = len(self.variants), 0, []
+            while running:
+                item = _patient(out, self.session.stopped)
+                if item is None:
+                    running -= 1
+                elif isinstance(item, BaseException):
+                    errors.append(item)
+                else:
+                    done += 1
+                    what = f"{self.op.name} {item.label} {item.case.label}"
+                    self.progress.step(f"judged {what}", done, total)
+                    yield item
+        if errors:
+            raise errors[0]
+
+    def _timed(self, oracle: Oracle, cases: list[CaseFacts]) -> Iterator[Row]:
+        seconds = self.request.budget or (QUICK_SECONDS if self.request.quick else FULL_SECONDS)
+        order = [v.name for v in self.variants]
+        for number, case in enumerate(cases):
+            mine = [r for r in self.held if r.case == case.case]
+            if not mine:
+                continue
+            mine.sort(key=lambda row: order.index(row.variant))
+            self.progress.step(
+                f"timing {self.op.name} {case.case.label}: {len(mine)} kernels", number, len(cases)
+            )
+            done = time_rows(self.session, self.conditions, oracle, self.machine, mine, seconds)
+            self.held = [r for r in self.held if r.case != case.case]
+            yield from map(_stamped, done)
+
+
+def _patient(out: queue.Queue[Any], stopped: threading.Event) -> Any:
+    """The next item; wakes up now and then, so that Ctrl-C is heard."""
+    while True:
+        try:
+            return out.get(timeout=0.5)
+        except queue.Empty:
+            continue
+
+
+def _chosen(op: OpFacts, patterns: tuple[str, ...]) -> list[VariantFacts]:
+    if not patterns:
+        return list(op.variants)
+    found = [
+        v
+        for v in op.variants
+        if any(fnmatch.fnmatchcase(v.name, p) or v.way == p or v.name == p for p in patterns)
+    ]
+    if not found:
+        raise OpError(
+            f"{op.name}: no variant is called {' or '.join(patterns)}; "
+            f"there are {', '.join(v.name for v in op.variants)}"
+        )
+    return found
+
+
+def _weakened(row: Row) -> Row:
+    word = "check too weak"
+    return replace(
+        row,
+        outcome=OUTCOMES[word],
+        word=word,
+        reason="zeros would pass every case: choose inputs whose result is not near zero",
+    )
+
+
+def _stamped(row: Row) -> Row:
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return replace(row, time=now.isoformat(timespec="seconds"))
+
+
+def exit_code(rows: list[Row], require: tuple[str, ...] = ()) -> int:
+    """0: no fail and a pass; 1: a fail; 3: nothing judged, or too weak."""
+    outcomes = [row.outcome for row in rows]
+    missing = [r for r in rows if r.outcome == "absent" and r.way in require]
+    unseen = [w for w in require if all(r.way != w for r in rows)]
+    if "fail" in outcomes or missing or unseen:
+        return 1
+    if "pass" in outcomes and "no evidence" not in outcomes:
+        return 0
+    return 3

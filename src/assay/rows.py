@@ -1,0 +1,168 @@
+"""Rows as JSON Lines: lossless, versioned, in runs that are never overwritten.
+
+NaN and the infinities, which JSON lacks, are written `{"$float": "nan"}`; names of knobs and case
+values are identifiers, so nothing else can look like that. -0.0 is plain JSON.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from .errors import RowsError
+from .types import SCHEMA, Machine, Row
+
+RUNS = Path(".assay") / "runs"
+
+
+def encode(noun: msgspec.Struct) -> bytes:
+    """One noun as one line of JSON, without the newline."""
+    return msgspec.json.encode(_floats_out(msgspec.to_builtins(noun)))
+
+
+def decode(line: bytes | str, kind: Any = Row | Machine, where: str = "this line") -> Any:
+    """The noun that `encode` wrote. Raises RowsError, naming `where`, for anything else."""
+    try:
+        raw = msgspec.json.decode(line)
+    except msgspec.DecodeError as error:
+        raise RowsError(
+            f"reading {where}: it is not whole JSON ({error}); "
+            "a run that was cut off can lose its last line: delete that line and read again"
+        ) from None
+    version = raw.get("schema", SCHEMA) if isinstance(raw, dict) else SCHEMA
+    if not isinstance(version, int) or not 1 <= version <= SCHEMA:
+        raise RowsError(
+            f"reading {where}: it has row schema {version!r}, and this assay reads 1 to {SCHEMA}; "
+            "upgrade assay, or read the file with the version that wrote it"
+        )
+    try:
+        return msgspec.convert(_floats_in(raw), kind)
+    except msgspec.ValidationError as error:
+        raise RowsError(
+            f"reading {where}: it is no row of schema {version} ({error}); was it edited by hand?"
+        ) from None
+
+
+def schema() -> dict[str, Any]:
+    """The published JSON Schema of a line: a Row or a Machine."""
+    made = msgspec.json.schema(Row | Machine)
+    special = {
+        "type": "object",
+        "properties": {"$float": {"enum": ["nan", "inf", "-inf"]}},
+        "required": ["$float"],
+        "additionalProperties": False,
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"Assay row, schema {SCHEMA}",
+        **_allow(made, special),
+    }
+
+
+def _floats_out(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"$float": "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"}
+    if isinstance(value, dict):
+        return {name: _floats_out(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_floats_out(item) for item in value]
+    return value
+
+
+def _floats_in(value: Any) -> Any:
+    if isinstance(value, dict):
+        if value.keys() == {"$float"}:
+            return float(value["$float"])
+        return {name: _floats_in(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_floats_in(item) for item in value]
+    return value
+
+
+def _allow(node: Any, special: dict[str, Any]) -> Any:
+    """The schema with `special` allowed wherever a number is."""
+    if isinstance(node, list):
+        return [_allow(item, special) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if node.get("type") == "number":
+        return {"anyOf": [node, special]}
+    return {name: _allow(item, special) for name, item in node.items()}
+
+
+class Run:
+    """One run's file: a machine line, then rows, each written as soon as it is known."""
+
+    def __init__(self, root: Path | None = None):
+        self.root = (root or Path.cwd()) / RUNS
+        self.root.mkdir(parents=True, exist_ok=True)
+        ignore = self.root.parent / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n")
+        self.folder = self._fresh()
+        self.path = self.folder / "rows.jsonl"
+        self.path.touch()
+        self._machines: set[str] = set()
+
+    def _fresh(self) -> Path:
+        stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d-%H%M%S")
+        for number in range(1000):
+            folder = self.root / (stamp if number == 0 else f"{stamp}-{number:03d}")
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue
+            return folder
+        raise RowsError(f"making a run in {self.root}: 1000 runs began in this second; clear some")
+
+    def write(self, noun: Row | Machine) -> None:
+        """Appends one line in one write, so that a cut-off run keeps whole lines."""
+        if isinstance(noun, Machine):
+            if noun.id in self._machines:
+                return
+            self._machines.add(noun.id)
+        with open(self.path, "ab", buffering=0) as file:
+            file.write(encode(noun) + b"\n")
+
+
+def read(path: str | os.PathLike[str]) -> Iterator[Row | Machine]:
+    """Every noun of a rows file. Raises RowsError with the file and line of a fault."""
+    try:
+        file = open(path, "rb")
+    except OSError as error:
+        raise RowsError(f"reading rows from {path}: {error.strerror}; give a rows.jsonl") from None
+    with file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                yield decode(line, where=f"{path}, line {number}")
+
+
+def find_run(name: str = "last", root: Path | None = None) -> Path:
+    """The rows of a run: `last`, `last~1`, the name of its folder, or a path."""
+    if Path(name).is_file():
+        return Path(name)
+    runs = (root or Path.cwd()) / RUNS
+    folders = sorted(p for p in runs.glob("*") if p.is_dir()) if runs.is_dir() else []
+    if name.startswith("last"):
+        back = name[4:].lstrip("~") or "0"
+        if back.isdigit() and int(back) < len(folders):
+            return folders[-1 - int(back)] / "rows.jsonl"
+    elif (runs / name / "rows.jsonl").is_file():
+        return runs / name / "rows.jsonl"
+    raise RowsError(f"looking for run {name!r}: {runs} holds {len(folders)} runs; bench first")
+
+
+def main() -> None:
+    """Prints the JSON Schema: `python -m assay.rows > docs/schema/row-1.json`."""
+    print(json.dumps(schema(), indent=1, sort_keys=True))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""The data nouns: what was asked, what was found, where. Frozen, and lossless as JSON (rows.py).
+
+Units are base units: seconds, bytes, hertz. A field that could not be known is None, never 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+Scalar = int | float | bool | str
+
+SCHEMA = 1
+"""Version of the row format; raised only when an old reader would misread a new row."""
+
+PASS, FAIL, NO_EVIDENCE, ABSENT = "pass", "fail", "no evidence", "absent"
+
+OUTCOMES: dict[str, str] = {
+    "right": PASS,
+    "refused": PASS,
+    "wrong value": FAIL,
+    "wrong shape": FAIL,
+    "wrong dtype": FAIL,
+    "wrong device": FAIL,
+    "wrong strides": FAIL,
+    "wrong gradient": FAIL,
+    "not written": FAIL,
+    "wrote outside": FAIL,
+    "read outside": FAIL,
+    "changed its input": FAIL,
+    "shares memory": FAIL,
+    "not the same twice": FAIL,
+    "lower precision": FAIL,
+    "stale answer": FAIL,
+    "tampered": FAIL,
+    "crashed": FAIL,
+    "timed out": FAIL,
+    "out of memory": FAIL,
+    "did not build": FAIL,
+    "did not launch": FAIL,
+    "not supported": FAIL,
+    "check too weak": NO_EVIDENCE,
+    "not run": ABSENT,
+}
+"""Every verdict word and the class of outcome that it belongs to."""
+
+
+class Case(msgspec.Struct, frozen=True):
+    """One concrete input: ordered names to int (64 bit), float, bool or str, and a seed."""
+
+    values: dict[str, Scalar] = {}
+    seed: int = 0
+
+    @property
+    def label(self) -> str:
+        """The values as a command line takes them: `n=4096 dtype=float32`."""
+        return " ".join(f"{name}={value}" for name, value in self.values.items())
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Right, or wrong and how."""
+
+    word: str
+    detail: str = ""
+    advice: str = ""
+    judge: str = ""
+    """What ran the kernel: `cpu`, a GPU's device name, `interpreter` or `simulator`."""
+    worst: float | None = None
+    """Largest error in units of what rounding allows (1.0 is the limit)."""
+    worst_at: tuple[int, ...] | None = None
+    eager_worst: float | None = None
+    """The same for the eager reference in the case's dtype: how hard this case is."""
+    bad: int | None = None
+    """Number of elements beyond the limit, of `total`."""
+    total: int | None = None
+    seed: int | None = None
+    """Seed of the inputs; `--seed` gives the same ones again."""
+    findings: tuple[str, ...] = ()
+    """What is worth knowing of a kernel that is right, e.g. that two runs differ in some bits."""
+
+    @property
+    def outcome(self) -> str:
+        return OUTCOMES[self.word]
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """Every sample in time order, in seconds a call, and the conditions they were taken under."""
+
+    samples: tuple[float, ...]
+    method: str
+    """`wall` (CPU: host clock), `events` (GPU: event to event behind a full queue)."""
+    cache: str
+    """`hot` (same buffers again) or `cold L2` (flushed before each sample)."""
+    schedule: str
+    """Id of the schedule; ratios are formed only between timings that share it."""
+    rounds: tuple[int, ...]
+    """For each sample, the round of the schedule that it was taken in."""
+    calls: int = 1
+    """Calls a sample; a sample is divided by it."""
+    median: float
+    low: float
+    high: float
+    """95 % interval of the median, by moving-block bootstrap."""
+    steady: str = ""
+    """Empty, or how the samples drift or fall into modes."""
+    threads: int | None = None
+    null_seconds: float | None = None
+    """What an empty window reads on the same clock; it is not subtracted."""
+    warmup_seconds: float | None = None
+    warmup_calls: int | None = None
+    first_call_seconds: float | None = None
+    """The very first call in this process: compiling, loading and all."""
+    host_seconds: float | None = None
+    """How long the host needs to queue one call (GPU)."""
+    clock_hz: tuple[float, float] | None = None
+    """Lowest and highest SM clock seen beside the samples."""
+    copy_rate: float | None = None
+    """Bytes a second (read + written) of a large copy, measured in the same schedule."""
+    seed: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Compiled(msgspec.Struct, frozen=True, kw_only=True):
+    """What a compiler says of one kernel. Bytes are per thread, shared memory per block."""
+
+    name: str
+    arch: str
+    registers: int | None = None
+    spill_store_bytes: int | None = None
+    spill_load_bytes: int | None = None
+    stack_bytes: int | None = None
+    shared_bytes: int | None = None
+    grid: tuple[int, int, int] | None = None
+    block: tuple[int, int, int] | None = None
+    dynamic_shared_bytes: int | None = None
+
+
+class Counters(msgspec.Struct, frozen=True, kw_only=True):
+    """What the compiler (later also the hardware) counted, kernel by kernel."""
+
+    kernels: tuple[Compiled, ...] = ()
+
+
+class Build(msgspec.Struct, frozen=True, kw_only=True):
+    """How a kernel came to be callable. Seconds are those of this build or of the cache look-up."""
+
+    seconds: float
+    cached: bool
+    key: str = ""
+    log: str = ""
+    """The compiler's own output, whole."""
+
+
+class GPU(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU as its driver describes it."""
+
+    name: str
+    capability: tuple[int, int]
+    multiprocessors: int
+    memory_bytes: int
+    l2_bytes: int
+    shared_bytes_per_block_optin: int
+    driver: str = ""
+    uuid: str = ""
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="machine"):
+    """What a machine is; written once a file, and referred to by id."""
+
+    schema: int = SCHEMA
+    id: str
+    cpu: str
+    cores: int
+    memory_bytes: int
+    llc_bytes: int | None
+    """Last-level cache of the CPU."""
+    system: str
+    versions: dict[str, str]
+    gpus: tuple[GPU, ...] = ()
+    no_gpu: str = ""
+    """Why no GPU is used, where none is."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="row"):
+    """One variant with one set of knobs on one case: outcome always, timing only if right."""
+
+    schema: int = SCHEMA
+    op: str
+    variant: str
+    way: str
+    knobs: dict[str, Scalar] = {}
+    source_hash: str = ""
+    case: Case = Case()
+    device: str = ""
+    machine: str = ""
+    outcome: str
+    word: str
+    reason: str = ""
+    """One sentence for people: why it is absent, or what is wrong and where."""
+    verdict: Verdict | None = None
+    build: Build | None = None
+    counters: Counters | None = None
+    timing: Timing | None = None
+    not_timed: str = ""
+    """Why a right kernel has no timing."""
+    bytes: int | None = None
+    """Bytes that must move: by default each input read once and each output written once."""
+    flops: int | None = None
+    precision: str = ""
+    time: str = ""
+    """When the row was made, UTC, ISO 8601."""
+
+    @property
+    def label(self) -> str:
+        """Variant and knobs as printed: `triton BLOCK=1024`."""
+        return " ".join([self.variant, *(f"{k}={v}" for k, v in self.knobs.items())])
+
+
+def replace(noun: Any, **changes: Any) -> Any:
+    """A copy of a frozen noun with some fields changed."""
+    return msgspec.structs.replace(noun, **changes)

@@ -1,0 +1,90 @@
+"""The ways of writing a kernel: where each can run, and how its source becomes callable.
+
+A way is one file with two functions: `here(device)` says what can be done on this machine (the
+parent asks it, so it imports no framework), and `load(job)` builds the source (in a child).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..op import Op, Variant
+from ..types import Build, Case, Counters, Scalar
+
+DEFAULT_ARCH = "sm_90"
+"""What is compiled for where no GPU says otherwise."""
+
+
+@dataclass(frozen=True)
+class Here:
+    """What a way can do on this machine for a device."""
+
+    judge: str = ""
+    """Where its kernels run: `cpu`, `cuda:0`, `interpreter`, `simulator`; empty: nowhere."""
+    timed: bool = False
+    reason: str = ""
+    """Why it is not run, or not timed."""
+    env: dict[str, str] = field(default_factory=dict)
+    """Set in a child before it imports anything of the user's."""
+    compiles: bool = False
+    """Whether it can at least be compiled where it can't run."""
+
+    @property
+    def device(self) -> str:
+        """Where inputs are placed."""
+        return self.judge if self.judge.startswith(("cpu", "cuda")) else "cpu"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One kernel to load: everything that decides how it is built."""
+
+    op: Op
+    variant: Variant
+    knobs: dict[str, Scalar]
+    case: Case
+    device: str
+    arch: str
+    dry_run: Callable[[Any], None]
+    """Calls the launcher on meta tensors with a handle, so that a way sees what it launches."""
+    say: Callable[[str], None] = lambda _: None
+
+    @property
+    def what(self) -> str:
+        return f"{self.op.name} {self.variant.name}"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A source that was built: the launcher's first argument, and what the compiler said."""
+
+    handle: Any
+    build: Build
+    counters: Counters | None = None
+
+
+FILES = {
+    "eager": "direct",
+    "compiled": "compiled",
+    "python": "python",
+    "triton": "triton",
+    "cuda": "cuda",
+    "extension": "extension",
+    "numba": "numba",
+    "cpp": "cpp",
+    "library": "library",
+}
+
+
+def way(name: str) -> Any:
+    """The module of a way."""
+    return importlib.import_module(f".{FILES[name]}", __name__)
+
+
+def here(name: str, device: str) -> Here:
+    """What a way can do here, with `device` chosen for the run (`cpu`, `cuda:0`)."""
+    found: Here = way(name).here(device)
+    return found

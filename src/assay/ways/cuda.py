@@ -1,0 +1,419 @@
+"""`cuda`: a .cu of device code, compiled by NVRTC for a named architecture, launched by cuda.core.
+
+The launcher is first run on meta tensors against a recorder: that yields the kernels' names, their
+grids and the types of their arguments, and needs no GPU. NVRTC then gives a cubin and the PTX;
+ptxas' report gives registers, spills and shared memory, the PTX gives the parameters' types.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import importlib.util
+import json
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from .. import cache
+from ..errors import BuildError, LaunchError
+from ..types import Compiled, Counters
+from . import Here, Job, Loaded
+from .cpp import number
+
+INCLUDE = Path(__file__).parent.parent / "include"
+FLAGS = ("-std=c++17", "-lineinfo", "-default-device")
+ERROR = re.compile(r"^(.*?)\((\d+)\): (?:catastrophic )?error:? ?(.*)$", re.MULTILINE)
+TYPES = {
+    "float64": "double",
+    "float32": "float",
+    "float16": "__half",
+    "bfloat16": "__nv_bfloat16",
+    "int64": "long long",
+    "int32": "int",
+    "int16": "short",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "bool": "bool",
+    "complex64": "float2",
+    "complex128": "double2",
+}
+PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)\s+(\w+?)_param_(\d+)(?:\[(\d+)\])?")
+C_TYPES: dict[str, Any] = {
+    "f32": ctypes.c_float,
+    "f64": ctypes.c_double,
+    "u8": ctypes.c_uint8,
+    "u16": ctypes.c_uint16,
+    "u32": ctypes.c_uint32,
+    "u64": ctypes.c_uint64,
+    "s8": ctypes.c_int8,
+    "s16": ctypes.c_int16,
+    "s32": ctypes.c_int32,
+    "s64": ctypes.c_int64,
+}
+
+
+def here(device: str) -> Here:
+    for module, package in (("cuda", "cuda-bindings"), ("cuda.pathfinder", "cuda-pathfinder")):
+        if importlib.util.find_spec(module) is None:
+            return Here(reason=f"{package} is not installed: pip install 'assay[cuda]'")
+    if device.startswith("cuda"):
+        if importlib.util.find_spec("cuda.core") is None:
+            return Here(reason="cuda-core is not installed: pip install 'assay[cuda]'")
+        return Here(judge=device, timed=True)
+    return Here(reason="no GPU", compiles=True)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch that a launcher asked for."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+
+
+class Recorder:
+    """`k` in a dry run: notes every launch."""
+
+    def __init__(self) -> None:
+        self.launches: list[Launch] = []
+
+    def __getitem__(self, name: str) -> Any:
+        def configured(*, grid: Any, block: Any, shared: int = 0) -> Any:
+            launch = Launch(name, _three("grid", grid), _three("block", block), int(shared))
+
+            def launched(*args: Any) -> None:
+                self.launches.append(launch)
+
+            return launched
+
+        return configured
+
+    @staticmethod
+    def type(value: Any) -> str:
+        """The C++ type of a tensor's elements."""
+        return type_of(value)
+
+
+def type_of(value: Any) -> str:
+    """The C++ type of a tensor's elements. Raises LaunchError if CUDA C++ has none."""
+    name = str(value.dtype).removeprefix("torch.")
+    if name not in TYPES:
+        raise LaunchError(f"CUDA C++ has no element type for torch.{name}")
+    return TYPES[name]
+
+
+def _three(what: str, value: Any) -> tuple[int, int, int]:
+    sizes = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    if not 1 <= len(sizes) <= 3 or not all(isinstance(s, int) for s in sizes):
+        raise LaunchError(f"{what}={value!r}: give one to three ints")
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
+
+
+LIMITS = {"grid": (2**31 - 1, 65_535, 65_535), "block": (1024, 1024, 64)}
+"""Of every compute capability from 3.0 on (CUDA C++ Programming Guide, technical specifications)."""
+BLOCK_THREADS = 1024
+
+
+def check_geometry(launch: Launch) -> None:
+    """Raises LaunchError for what no GPU can launch, naming the number and its limit."""
+    for what, sizes in (("grid", launch.grid), ("block", launch.block)):
+        for axis, size, most in zip("xyz", sizes, LIMITS[what]):
+            if not 1 <= size <= most:
+                raise LaunchError(f"{launch.name}: {what} {axis} = {size:,}, limits 1 to {most:,}")
+    threads = math.prod(launch.block)
+    if threads > BLOCK_THREADS:
+        raise LaunchError(f"{launch.name}: {threads:,} threads a block, limit {BLOCK_THREADS:,}")
+
+
+def load(job: Job) -> Loaded:
+    """Compiles the kernels that the launcher uses. Raises BuildError or LaunchError."""
+    recorder = Recorder()
+    job.dry_run(recorder)
+    for launch in recorder.launches:
+        check_geometry(launch)
+    names = sorted({launch.name for launch in recorder.launches})
+    source = job.variant.source
+    assert source is not None
+    built = compile_source(source, names, job)
+    kernels = tuple(_with_geometry(built.facts[name], recorder.launches, name) for name in names)
+    handle: Any = Recorder()
+    if job.device.startswith("cuda"):
+        handle = Module(built, job)
+    return Loaded(handle, built.build, Counters(kernels=kernels))
+
+
+def _with_geometry(facts: Compiled, launches: Iterable[Launch], name: str) -> Compiled:
+    import msgspec
+
+    first = next(launch for launch in launches if launch.name == name)
+    return msgspec.structs.replace(
+        facts, grid=first.grid, block=first.block, dynamic_shared_bytes=first.shared
+    )
+
+
+@dataclass(frozen=True)
+class Built:
+    """A compiled source: cubin, and for each kernel its lowered name, parameters and facts."""
+
+    cubin: Path
+    lowered: dict[str, str]
+    parameters: dict[str, list[list[Any]]]
+    facts: dict[str, Compiled]
+    build: Any
+
+
+def compile_source(source: Path, names: list[str], job: Job) -> Built:
+    """A cubin with these kernels, from the cache or by NVRTC. Raises BuildError."""
+    folders = [source.parent, *(Path(f) for f in job.variant.include), INCLUDE, *toolkit_headers()]
+    arch = job.variant.arch or job.arch
+    parts = {
+        "way": "cuda",
+        "sources": cache.source_digests([source], folders[:-1]),
+        "names": names,
+        "flags": [*FLAGS, *job.variant.flags],
+        "include": [str(f) for f in folders],
+        "arch": arch,
+        "nvrtc": nvrtc_version(),
+    }
+
+    def make(folder: Path) -> str:
+        return _nvrtc(folder, source, names, arch, [*FLAGS, *job.variant.flags], folders)
+
+    place, build = cache.build(job.what, parts, make, job.say)
+    facts = json.loads((place / "facts.json").read_text())
+    report = _ptxas(build.log, arch)
+    return Built(
+        cubin=place / "kernel.cubin",
+        lowered=facts["lowered"],
+        parameters=facts["parameters"],
+        facts={n: _named(report.get(low), n, arch) for n, low in facts["lowered"].items()},
+        build=build,
+    )
+
+
+@lru_cache
+def nvrtc_version() -> str:
+    from cuda.bindings import nvrtc
+
+    _, major, minor = nvrtc.nvrtcVersion()
+    try:
+        package = importlib.metadata.version("nvidia-cuda-nvrtc")
+    except importlib.metadata.PackageNotFoundError:
+        package = "system"
+    return f"{major}.{minor} ({package})"
+
+
+@lru_cache
+def toolkit_headers() -> tuple[Path, ...]:
+    """CUDA's own headers, of the toolkit that NVRTC is part of where that is known."""
+    from cuda import pathfinder
+
+    found = pathfinder.find_nvidia_header_directory("cudart")
+    return (Path(found),) if found else ()
+
+
+def _nvrtc(
+    folder: Path,
+    source: Path,
+    names: list[str],
+    arch: str,
+    flags: list[str],
+    folders: list[Path],
+) -> str:
+    """Fills a cache entry: kernel.cubin, kernel.ptx, facts.json. Returns the compiler's log."""
+    from cuda.bindings import nvrtc
+
+    def ask(function: Any, *args: Any) -> Any:
+        status, *values = function(*args)
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise BuildError(f"{function.__name__}: {status.name}", _log())
+        return values[0] if values else None
+
+    def text(size: Any, get: Any) -> bytes:
+        buffer = b" " * ask(size, program)
+        ask(get, program, buffer)
+        return buffer
+
+    def _log() -> str:
+        status, size = nvrtc.nvrtcGetProgramLogSize(program)
+        buffer = b" " * size
+        nvrtc.nvrtcGetProgramLog(program, buffer)
+        return buffer.decode(errors="replace").rstrip(" \0\n")
+
+    code = source.read_text()
+    _, program = nvrtc.nvrtcCreateProgram(code.encode(), str(source).encode(), 0, [], [])
+    for name in names:
+        ask(nvrtc.nvrtcAddNameExpression, program, name.encode())
+    options = [
+        f"--gpu-architecture={arch}",
+        "--ptxas-options=-v",
+        *flags,
+        *(f"-I{f}" for f in folders),
+    ]
+    (status,) = nvrtc.nvrtcCompileProgram(
+        program, len(options), [option.encode() for option in options]
+    )
+    log = _log()
+    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise BuildError(first_error(log, source, options), log)
+    lowered = {n: ask(nvrtc.nvrtcGetLoweredName, program, n.encode()).decode() for n in names}
+    (folder / "kernel.cubin").write_bytes(text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN))
+    ptx = text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX).rstrip(b" \0").decode()
+    (folder / "kernel.ptx").write_text(ptx)
+    parameters = {n: _parameters(ptx, low) for n, low in lowered.items()}
+    facts = {"lowered": lowered, "parameters": parameters}
+    (folder / "facts.json").write_text(json.dumps(facts))
+    nvrtc.nvrtcDestroyProgram(program)
+    return f"nvrtc {' '.join(options)} {source}\n{log}"
+
+
+def first_error(log: str, source: Path, options: list[str]) -> str:
+    """NVRTC's first error as `file:line:col: error: text: source line`."""
+    found = ERROR.search(log)
+    if not found:
+        lines = [line for line in log.splitlines() if line.strip()]
+        return (lines or ["NVRTC said nothing; options: " + " ".join(options)])[0].strip()
+    file, line, message = found.group(1), int(found.group(2)), found.group(3).strip()
+    rest = log[found.end() :].splitlines()
+    caret = next((text.index("^") for text in rest[:4] if text.strip() == "^"), None)
+    path = Path(file) if Path(file).is_file() else source
+    lines = path.read_text().splitlines()
+    shown = lines[line - 1].strip() if 0 < line <= len(lines) else ""
+    # NVRTC indents the source line by two, so the caret's column is two more than the line's.
+    column = f":{caret - 1}" if caret is not None else ""
+    return f"{file}:{line}{column}: error: {message}: {shown}"
+
+
+def _parameters(ptx: str, lowered: str) -> list[list[Any]]:
+    """[PTX type, bytes] of each parameter of an entry."""
+    entry = re.search(rf"\.entry\s+{re.escape(lowered)}\s*\(([^)]*)\)", ptx)
+    if not entry:
+        return []
+    return [
+        [kind, int(size) if size else 0] for kind, _, _, size in PARAMETER.findall(entry.group(1))
+    ]
+
+
+REPORT = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'")
+NUMBERS = {
+    "registers": re.compile(r"Used (\d+) registers"),
+    "shared_bytes": re.compile(r"(\d+) bytes smem"),
+    "stack_bytes": re.compile(r"(\d+) bytes stack frame"),
+    "spill_store_bytes": re.compile(r"(\d+) bytes spill stores"),
+    "spill_load_bytes": re.compile(r"(\d+) bytes spill loads"),
+}
+
+
+def _ptxas(log: str, arch: str) -> dict[str, Compiled]:
+    """ptxas' report, kernel by kernel."""
+    found = list(REPORT.finditer(log))
+    reports = {}
+    for index, match in enumerate(found):
+        end = found[index + 1].start() if index + 1 < len(found) else len(log)
+        body = log[match.end() : end]
+        numbers = {name: pattern.search(body) for name, pattern in NUMBERS.items()}
+        values = {name: int(m.group(1)) if m else None for name, m in numbers.items()}
+        if values["registers"] is not None and values["shared_bytes"] is None:
+            values["shared_bytes"] = 0  # ptxas leaves it out where there is none
+        reports[match.group(1)] = Compiled(name=match.group(1), arch=match.group(2), **values)
+    return reports
+
+
+def _named(facts: Compiled | None, name: str, arch: str) -> Compiled:
+    import msgspec
+
+    if facts is None:
+        return Compiled(name=name, arch=arch)
+    renamed: Compiled = msgspec.structs.replace(facts, name=name)
+    return renamed
+
+
+class Module:
+    """`k` on a GPU: `k[name](grid=, block=, shared=)(out, x, n, 1.0)` on torch's current stream."""
+
+    def __init__(self, built: Built, job: Job):
+        self._built, self._job = built, job
+        self._kernels: dict[str, Any] = {}
+        self.type = type_of
+        self._load(built)
+
+    def _load(self, built: Built) -> None:
+        import torch
+        from cuda.core import Device, ObjectCode
+
+        self._device = Device(torch.device(self._job.device).index or 0)
+        self._device.set_current()
+        symbols = {name: low for name, low in built.lowered.items()}
+        code = ObjectCode.from_cubin(built.cubin.read_bytes(), symbol_mapping=symbols)
+        for name in built.lowered:
+            self._kernels[name] = (code.get_kernel(name), built.parameters[name])
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._kernels:  # chosen by the data, so not seen in the dry run
+            source = self._job.variant.source
+            assert source is not None
+            self._load(compile_source(source, [name], self._job))
+        kernel, parameters = self._kernels[name]
+
+        def configured(*, grid: Any, block: Any, shared: int = 0) -> Any:
+            launch = Launch(name, _three("grid", grid), _three("block", block), int(shared))
+            check_geometry(launch)
+
+            def launched(*args: Any) -> None:
+                self._launch(kernel, launch, [*_arguments(name, args, parameters)])
+
+            return launched
+
+        return configured
+
+    def _launch(self, kernel: Any, launch: Launch, args: list[Any]) -> None:
+        import torch
+        from cuda.core import LaunchConfig
+        from cuda.core import launch as start
+
+        stream = self._device.create_stream(torch.cuda.current_stream(self._job.device))
+        if launch.shared > 48 * 1024:
+            kernel.attributes.max_dynamic_shared_size_bytes = launch.shared
+        config = LaunchConfig(grid=launch.grid, block=launch.block, shmem_size=launch.shared)
+        start(stream, config, kernel, *args)
+
+
+def _arguments(name: str, args: tuple[Any, ...], parameters: list[list[Any]]) -> Iterable[Any]:
+    """Tensors as pointers, numbers as the type that the parameter declares."""
+    if len(args) != len(parameters):
+        raise LaunchError(f"{name} takes {len(parameters)} arguments, and got {len(args)}")
+    for index, (value, (kind, size)) in enumerate(zip(args, parameters)):
+        if hasattr(value, "data_ptr"):
+            if value.device.type != "cuda":
+                raise LaunchError(f"{name}: argument {index} is on {value.device}: move it first")
+            yield value.data_ptr()
+        elif isinstance(value, ctypes._SimpleCData) or type(value).__module__ == "numpy":
+            yield value
+        elif kind in C_TYPES:
+            yield _scalar(name, index, value, kind)
+        else:
+            raise LaunchError(
+                f"{name}: argument {index} is a struct of {size} bytes; pass a NumPy scalar or array"
+            )
+
+
+def _scalar(name: str, index: int, value: Any, kind: str) -> Any:
+    # A launch would pass 7.0 to a `float` as a double, of which the kernel then reads half.
+    made = number(name, index, value, kind, kind.startswith("f"))
+    if isinstance(made, int):
+        bits = int(kind[1:])
+        # PTX says u32 for int and unsigned alike, so both ranges are taken.
+        if not -(1 << (bits - 1)) <= made < (1 << bits):
+            raise LaunchError(f"{name}: argument {index} has {bits} bits; {made} does not fit")
+        made &= (1 << bits) - 1
+    elif kind == "f32" and math.isfinite(made) and math.isinf(ctypes.c_float(made).value):
+        raise LaunchError(f"{name}: argument {index} is declared float; {made} does not fit")
+    return C_TYPES[kind](made)

@@ -1,0 +1,55 @@
+"""`numba`: @cuda.jit kernels. Without a GPU they run in Numba's simulator, within a budget."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from typing import Any
+
+from ..errors import NotRun
+from . import Here
+
+THREAD_SECONDS = 0.37e-3
+"""What one thread costs in the simulator; seen on a 2-core Xeon."""
+
+
+def here(device: str) -> Here:
+    if importlib.util.find_spec("numba") is None:
+        return Here(reason="Numba is not installed: pip install 'assay[numba]'")
+    if device.startswith("cuda"):
+        if importlib.util.find_spec("numba_cuda") is None:
+            return Here(reason="numba-cuda is not installed: pip install 'assay[numba]'")
+        return Here(judge=device, timed=True)
+    return Here(
+        judge="simulator",
+        reason="no GPU: judged in the simulator",
+        env={"NUMBA_ENABLE_CUDASIM": "1"},
+    )
+
+
+def refuses(dtypes: list[Any]) -> str:
+    """The simulator computes with NumPy's types; what those lack, the kernel refuses itself."""
+    return ""
+
+
+def limit(seconds: float) -> None:
+    """Makes the simulator take torch tensors, and refuse a launch that would take too long."""
+    from numba import cuda
+
+    kernel = type(cuda.jit(lambda: None))
+    original = kernel.__call__
+
+    def call(self: Any, *args: Any) -> Any:
+        threads = math.prod(self.grid_dim) * math.prod(self.block_dim)
+        if threads * THREAD_SECONDS > seconds:
+            raise NotRun(
+                f"{threads:,} threads, about {threads * THREAD_SECONDS:.0f} s in the simulator; "
+                "--slow runs it"
+            )
+        return original(self, *[_array(a) for a in args])
+
+    kernel.__call__ = call
+
+
+def _array(value: Any) -> Any:
+    return value.detach().numpy() if hasattr(value, "data_ptr") else value

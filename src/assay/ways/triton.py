@@ -1,0 +1,52 @@
+"""`triton`: @triton.jit kernels. Without a GPU they run in the interpreter, within a budget."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+from ..errors import NotRun
+from . import Here
+
+PROGRAM_SECONDS = 1.35e-3
+"""What one program costs in the interpreter; seen on a 2-core Xeon, short kernels."""
+
+
+def here(device: str) -> Here:
+    if importlib.util.find_spec("triton") is None:
+        return Here(reason="Triton is not installed: pip install 'assay[triton]'")
+    if device.startswith("cuda"):
+        return Here(judge=device, timed=True)
+    return Here(
+        judge="interpreter",
+        reason="no GPU: judged in the interpreter",
+        env={"TRITON_INTERPRET": "1"},
+    )
+
+
+def refuses(dtypes: list[Any]) -> str:
+    """Why the interpreter can't judge these dtypes, or empty."""
+    import torch
+
+    if any(d in (torch.bfloat16, torch.float16) for d in dtypes):
+        return "the interpreter truncates casts to 16 bits, so it can't judge them: needs a GPU"
+    return ""
+
+
+def limit(seconds: float) -> None:
+    """Makes the interpreter refuse, before it starts, a grid that would take longer."""
+    from triton.runtime import interpreter
+
+    builder = interpreter.interpreter_builder
+    original = builder.set_grid_dim
+
+    def set_grid_dim(nx: int, ny: int, nz: int) -> None:
+        programs = nx * ny * nz
+        if programs * PROGRAM_SECONDS > seconds:
+            raise NotRun(
+                f"{programs:,} programs, about {programs * PROGRAM_SECONDS:.0f} s in the "
+                "interpreter; --slow runs it"
+            )
+        original(nx, ny, nz)
+
+    builder.set_grid_dim = set_grid_dim
