@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from .check.judge import Conditions, Oracle, judge
-from .clock.schedule import time_rows
+from .clock.schedule import Timer
 from .describe import CaseFacts, OpFacts, VariantFacts
 from .errors import AssayError, OpError
 from .machine import cores
@@ -202,17 +202,17 @@ class _Loop:
     def _timed(self, oracle: Oracle, cases: list[CaseFacts]) -> Iterator[Row]:
         seconds = self.request.budget or (QUICK_SECONDS if self.request.quick else FULL_SECONDS)
         order = [v.name for v in self.variants]
-        for number, case in enumerate(cases):
-            mine = [r for r in self.held if r.case == case.case]
-            if not mine:
-                continue
-            mine.sort(key=lambda row: order.index(row.variant))
-            self.progress.step(
-                f"timing {self.op.name} {case.case.label}: {len(mine)} kernels", number, len(cases)
-            )
-            done = time_rows(self.session, self.conditions, oracle, self.machine, mine, seconds)
-            self.held = [r for r in self.held if r.case != case.case]
-            yield from map(_stamped, done)
+        with Timer(self.session, self.conditions, oracle, self.machine, seconds) as timer:
+            for number, case in enumerate(cases):
+                mine = [r for r in self.held if r.case == case.case]
+                if not mine:
+                    continue
+                mine.sort(key=lambda row: order.index(row.variant))
+                what = f"timing {self.op.name} {case.case.label}: {len(mine)} kernels"
+                self.progress.step(what, number, len(cases))
+                done = timer.rows(mine)
+                self.held = [r for r in self.held if r.case != case.case]
+                yield from map(_stamped, done)
 
 
 def _patient(out: queue.Queue[Any], stopped: threading.Event) -> Any:

@@ -55,6 +55,7 @@ DRAWS = 3
 STEP = 2.0**-26
 """Relative perturbation of the inputs: small, yet far above float64's own rounding."""
 MOST_SCALE = 64.0
+PERIOD = 65_537
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,20 @@ class Expected:
     terms: int
     dots: bool
     """Whether there is a matrix product or convolution, which tf32 would affect."""
+    cache: dict[tuple[int, float, float | None], torch.Tensor]
+    """Allowances already computed."""
     scale: float
     """How much the allowance is raised because eager itself needs it."""
     eager_worst: float | None
 
     def allowed(self, index: int, roundoff: float, limit: float | None = None) -> torch.Tensor:
         """Allowed |error| for each element of one output."""
+        key = index, roundoff, limit
+        if key not in self.cache:
+            self.cache[key] = self._allowed(*key)
+        return self.cache[key]
+
+    def _allowed(self, index: int, roundoff: float, limit: float | None) -> torch.Tensor:
         truth, moved = self.truth[index], self.moved[index]
         if moved is None:
             return torch.zeros_like(truth, dtype=torch.float64)
@@ -123,7 +132,7 @@ def expect(op: Op, inputs: tuple[Any, ...], specs: list[tuple[Any, torch.dtype]]
                     total += step.square_()
     roots = tuple(None if m is None else (m / DRAWS).sqrt_() for m in moved)
     dtypes = tuple(dtype for _, dtype in specs)
-    first = Expected(tuple(truth), roots, dtypes, watch.terms, watch.dots, 1.0, None)
+    first = Expected(tuple(truth), roots, dtypes, watch.terms, watch.dots, {}, 1.0, None)
     return _calibrated(op, first, inputs)
 
 
@@ -143,7 +152,7 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
         share = (error / first.allowed(index, roundoff)).nan_to_num_(0.0, 0.0, 0.0)
         worst = max(worst, float(share.max()) if share.numel() else 0.0)
     scale = min(max(1.0, 2 * worst), MOST_SCALE)
-    return replace(first, scale=scale, eager_worst=worst / scale)
+    return replace(first, cache={}, scale=scale, eager_worst=worst / scale)
 
 
 def outputs_of(op: Op, inputs: list[Any]) -> list[torch.Tensor]:
@@ -176,9 +185,12 @@ def widen(value: Any) -> Any:
 def _perturb(value: Any, draw: int) -> Any:
     if not isinstance(value, torch.Tensor) or value.dtype not in (torch.float64, torch.complex128):
         return value
-    generator = torch.Generator(device=value.device).manual_seed(draw + 1)
-    signs = torch.randint(0, 2, value.shape, generator=generator, device=value.device)
-    return value * (1 + STEP * (2.0 * signs - 1))
+    generator = torch.Generator().manual_seed(draw + 1)
+    # A prime period, so that rows of any usual length meet different signs.
+    signs = torch.randint(0, 2, (PERIOD,), generator=generator).to(torch.float64)
+    factors = (1 + STEP * (2 * signs - 1)).to(value.device)
+    times = -(-value.numel() // PERIOD)
+    return value * factors.repeat(times)[: value.numel()].view(value.shape)
 
 
 @contextmanager

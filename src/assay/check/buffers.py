@@ -20,6 +20,7 @@ from .protocol import Shipped
 
 POISONS = (0xFF, 0x7B)
 """0xFF.. is NaN in every float format and -1 in every integer; 0x7B.. is large and finite."""
+INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 GUARD = 1 << 16
 """Bytes before and after: an unmasked store of a whole block of 16,384 floats ends inside."""
 
@@ -151,8 +152,8 @@ class Received:
         dtype = dtype_of(s.dtype)
         size = span(s.shape, s.stride) * dtype.itemsize
         body = self.raw[s.offset : s.offset + size]
-        flat = body.clone().view(dtype) if size else torch.empty(0, dtype=dtype)
-        return flat.as_strided(s.shape, s.stride)
+        flat = body.view(dtype) if size else torch.empty(0, dtype=dtype)
+        return flat.as_strided(s.shape, s.stride, flat.storage_offset())
 
     def outside(self, poison: int) -> tuple[int, int]:
         """Bytes that no longer hold the poison before and after the tensor."""
@@ -182,5 +183,10 @@ class Received:
         dtype = dtype_of(s.dtype)
         elements = span(s.shape, s.stride)
         body = self.raw[s.offset : s.offset + elements * dtype.itemsize]
-        flat = (body.view(elements, dtype.itemsize) == poison).all(-1)
+        # Compared as integers of the element's size, which is many times quicker than by bytes.
+        whole = INTEGERS[min(dtype.itemsize, 8)]
+        pattern = torch.full((8,), poison, dtype=torch.uint8).view(whole)[0]
+        flat = body.view(whole) == pattern
+        if dtype.itemsize == 16:
+            flat = flat.view(-1, 2).all(-1)
         return flat.as_strided(s.shape, s.stride)

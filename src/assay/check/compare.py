@@ -131,8 +131,7 @@ def unchanged(
         if names[index] in mutates:
             continue
         now, before = Received(shipped).tensor(), inputs[index].cpu()
-        same = _bits(now) == _bits(before)
-        if bool(same.all()):
+        if torch.equal(_bits(now), _bits(before)):
             continue
         return Verdict(
             word="changed its input",
@@ -146,45 +145,64 @@ def values(
     ran: Ran, expected: Expected, roundoff: float, limit: float | None
 ) -> tuple[Verdict, bool]:
     """Every element against the truth. Also says whether anything is wrong."""
-    worst, worst_at, bad_total, total = 0.0, None, 0, 0
-    first_bad: Verdict | None = None
-    for index, shipped in enumerate(ran.outputs):
-        out = Received(shipped).tensor()
-        truth = expected.truth[index]
-        share, detail = _shares(out, truth, expected.allowed(index, roundoff, limit))
-        count = int((~(share <= 1.0)).sum())
-        total += share.numel()
-        bad_total += count
-        if share.numel() == 0:
-            continue
-        flat = int(share.reshape(-1).argmax())
-        top = float(share.reshape(-1)[flat])
-        if not top <= worst:
-            worst, worst_at = top, place(flat, tuple(out.shape))
-        if count and first_bad is None:
-            first_bad = _wrong(index, len(ran.outputs), out, truth, share, count, detail)
-    if first_bad is None:
-        return Verdict(
-            word="right",
-            worst=worst,
-            worst_at=worst_at,
-            eager_worst=expected.eager_worst,
-            bad=0,
-            total=total,
-        ), False
-    precision = _lower_precision(ran, expected, roundoff, bad_total, total)
-    word, extra = ("lower precision", precision) if precision else ("wrong value", "")
+    outs = [Received(shipped).tensor() for shipped in ran.outputs]
+    allowed = [expected.allowed(i, roundoff, limit) for i in range(len(outs))]
+    total = sum(out.numel() for out in outs)
+    quick = [_quick(out, t, a) for out, t, a in zip(outs, expected.truth, allowed)]
+    worst_of = max(range(len(outs)), key=lambda i: quick[i][0], default=0)
+    worst, flat = quick[worst_of] if quick else (0.0, 0)
+    common = {"eager_worst": expected.eager_worst, "total": total}
+    if all(share <= 1.0 for share, _ in quick):
+        at = place(flat, tuple(outs[worst_of].shape)) if total else None
+        return Verdict(word="right", worst=worst, worst_at=at, bad=0, **common), False
+    return _explained(outs, expected, allowed, roundoff, common), True
+
+
+CHUNK = 1 << 18
+"""Elements compared at a time: they and their truth stay in a core's cache."""
+
+
+def _quick(out: torch.Tensor, truth: torch.Tensor, allowed: torch.Tensor) -> tuple[float, int]:
+    """Largest share of the allowance, and where; inf as soon as anything needs a closer look."""
+    if not truth.is_floating_point() or truth.device.type != "cpu" or not out.numel():
+        share, _ = _shares(out, truth, allowed)
+        flat = share.reshape(-1)
+        at = int(flat.argmax()) if flat.numel() else 0
+        return (float(flat[at]) if flat.numel() else 0.0), at
+    worst, where = 0.0, 0
+    flats = [t.reshape(-1) for t in (out, truth, allowed)]
+    for start in range(0, flats[0].numel(), CHUNK):
+        mine, right, most = (t[start : start + CHUNK] for t in flats)
+        share = mine.to(torch.float64).sub_(right).abs_().div_(most)
+        top, at = share.max(0)
+        if not float(top) <= 1.0:  # NaN too: max gives NaN if there is one
+            share, _ = _shares(out, truth, allowed)
+            at = share.reshape(-1).argmax()
+            return float(share.reshape(-1)[at]), int(at)
+        if float(top) >= worst:
+            worst, where = float(top), start + int(at)
+    return worst, where
+
+
+def _explained(
+    outs: list[torch.Tensor],
+    expected: Expected,
+    allowed: list[torch.Tensor],
+    roundoff: float,
+    common: dict[str, Any],
+) -> Verdict:
+    """The verdict on outputs of which something is wrong."""
+    shares = [_shares(out, t, a) for out, t, a in zip(outs, expected.truth, allowed)]
+    counts = [int((~(share <= 1.0)).sum()) for share, _ in shares]
+    index = next(i for i, count in enumerate(counts) if count)
+    share, special = shares[index]
+    found = _wrong(index, len(outs), outs[index], expected.truth[index], share, special)
+    bad = sum(counts)
+    precision = _lower_precision(outs, expected, roundoff, bad, int(common["total"]))
+    word = "lower precision" if precision else "wrong value"
     return msgspec.structs.replace(
-        first_bad,
-        word=word,
-        detail=extra or first_bad.detail,
-        advice=_advice(word),
-        worst=worst,
-        worst_at=worst_at,
-        eager_worst=expected.eager_worst,
-        bad=bad_total,
-        total=total,
-    ), True
+        found, word=word, detail=precision or found.detail, advice=_advice(word), bad=bad, **common
+    )
 
 
 def _advice(word: str) -> str:
@@ -234,11 +252,10 @@ def _wrong(
     out: torch.Tensor,
     truth: torch.Tensor,
     share: torch.Tensor,
-    count: int,
     special: str,
 ) -> Verdict:
-    bad = ~(share <= 1.0)
-    flat = bad.reshape(-1)
+    flat = ~(share <= 1.0).reshape(-1)
+    count = int(flat.sum())
     worst = int(torch.where(flat, share.reshape(-1), -1.0).argmax())
     first = int(flat.nonzero()[0])
     shape = tuple(out.shape)
@@ -257,18 +274,24 @@ def _wrong(
     if special:
         detail += f"; {special}"
     detail += f"; first at {list(place(first, shape))}"
-    return Verdict(word="wrong value", detail=detail)
+    return Verdict(
+        word="wrong value",
+        detail=detail,
+        worst=float(share.reshape(-1)[worst]),
+        worst_at=place(worst, shape),
+    )
 
 
 def _number(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _lower_precision(ran: Ran, expected: Expected, roundoff: float, bad: int, total: int) -> str:
+def _lower_precision(
+    outs: list[torch.Tensor], expected: Expected, roundoff: float, bad: int, total: int
+) -> str:
     """Names the precision class that explains errors all over the output, or is empty."""
     if bad < 0.05 * total or roundoff > 2.0**-24:
         return ""
-    outs = [Received(s).tensor() for s in ran.outputs]
     for name in ("tf32", "bfloat16", "float16"):
         if name == "tf32":
             possible = expected.dots

@@ -51,7 +51,7 @@ class Oracle:
                 "target": msgspec.to_builtins(conditions.target),
                 "op": op,
                 "device": conditions.device,
-                "threads": threads_for(conditions.workers),
+                "threads": threads_for(1),  # the candidates wait for it
             },
             name=self._name,
         )

@@ -193,4 +193,5 @@ class Known:
     @property
     def bytes(self) -> int:
         moved = [m for m in self.expected.moved if m is not None]
-        return tensor_bytes(self.inputs) + tensor_bytes(self.expected.truth) + tensor_bytes(moved)
+        held = [*self.inputs, *self.expected.truth, *moved, *self.expected.cache.values()]
+        return tensor_bytes(held)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import shutil
 from pathlib import Path
@@ -21,34 +22,93 @@ from .statistics import interval, steadiness
 LOAD_SECONDS, SAMPLE_SECONDS = 600.0, 120.0
 
 
-def time_rows(
-    session: Session,
-    conditions: Conditions,
-    oracle: Oracle,
-    machine: Machine,
-    rows: list[Row],
-    seconds: float,
-) -> list[Row]:
-    """The rows of one case, all right, with their timings: one schedule, in one process.
+class Timer:
+    """The timing child of one Op: one process for all its cases, replaced if a kernel ends it."""
 
-    A kernel that brings the process down becomes a failed row, and the others are timed again.
-    """
-    done = list(rows)
-    left = list(range(len(rows)))
-    while left:
-        folder = session.folder()
-        plan = _plan(conditions, machine, [rows[i] for i in left], seconds, folder)
-        outcome = _one(session, plan, rows[left[0]])
-        if isinstance(outcome, _Lost):
-            index = left.pop(outcome.index)
-            done[index] = _failed(rows[index], outcome.word, outcome.reason)
+    def __init__(
+        self,
+        session: Session,
+        conditions: Conditions,
+        oracle: Oracle,
+        machine: Machine,
+        seconds: float,
+    ):
+        self.session, self.conditions, self.oracle = session, conditions, oracle
+        self.machine, self.seconds = machine, seconds
+        self._stack = contextlib.ExitStack()
+        self._child: Child | None = None
+
+    def __enter__(self) -> Timer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def rows(self, rows: list[Row]) -> list[Row]:
+        """The rows of one case, all right, with their timings: one schedule.
+
+        A kernel that brings the process down becomes a failed row, the others are timed again.
+        """
+        done = list(rows)
+        left = list(range(len(rows)))
+        while left:
+            folder = self.session.folder()
+            plan = _plan(
+                self.conditions, self.machine, [rows[i] for i in left], self.seconds, folder
+            )
+            outcome = self._one(plan)
+            if isinstance(outcome, _Lost):
+                index = left.pop(outcome.index)
+                done[index] = _failed(rows[index], outcome.word, outcome.reason)
+                shutil.rmtree(folder, ignore_errors=True)
+                continue
+            for number, index in enumerate(left):
+                done[index] = outcome.row(number, rows[index], self.oracle, self.machine, plan)
             shutil.rmtree(folder, ignore_errors=True)
-            continue
-        for number, index in enumerate(left):
-            done[index] = outcome.row(number, rows[index], oracle, machine, plan)
-        shutil.rmtree(folder, ignore_errors=True)
-        break
-    return done
+            break
+        return done
+
+    def _one(self, plan: Plan) -> _Done | _Lost:
+        name = f"timing {plan.op}"
+        failed: dict[int, tuple[str, str]] = {}
+        child = self._child or self._start(name)
+        try:
+            child.send(plan=msgspec.to_builtins(plan))
+            return _listen(self.session, child, plan, failed)
+        except TimedOut:
+            self._end()
+            return _Lost(_culprit(plan), "timed out", "no answer while it was timed; it was ended")
+        except Ended as ended:
+            self._end()
+            if self.session.stopped.is_set():
+                raise
+            if ended.status.harness:
+                tail = self.session.log_tail(name)
+                raise AssayError(
+                    f"{name}: Assay itself failed; please report this\n{tail}"
+                ) from None
+            index = _culprit(plan)
+            if index in failed:
+                return _Lost(index, *failed[index])
+            how = f"right when judged; when timed, it ended its process with {ended.status.label}"
+            return _Lost(index, "crashed", how)
+
+    def _start(self, name: str) -> Child:
+        threads = threads_for(1)
+        env = {"OMP_NUM_THREADS": str(threads), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+        self._child = self._stack.enter_context(
+            self.session.child(
+                "assay.clock.timing:main",
+                {"threads": threads, "device": self.conditions.device},
+                name=name,
+                env=env,
+            )
+        )
+        return self._child
+
+    def _end(self) -> None:
+        self._stack.close()
+        self._child = None
 
 
 def _plan(
@@ -64,7 +124,7 @@ def _plan(
         entries=entries,
         device=conditions.device if any(r.device != "cpu" for r in rows) else "cpu",
         arch=conditions.arch,
-        seed=conditions.seed + 2,
+        seed=conditions.seed,  # the oracle still has its truth; this process never saw it
         seconds=seconds,
         threads=threads_for(1),
         scratch=str(folder),
@@ -78,31 +138,6 @@ class _Lost:
 
     def __init__(self, index: int, word: str, reason: str):
         self.index, self.word, self.reason = index, word, reason
-
-
-def _one(session: Session, plan: Plan, first: Row) -> _Done | _Lost:
-    name = f"timing {plan.op} {first.case.label}"
-    env = {"OMP_NUM_THREADS": str(plan.threads), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
-    failed: dict[int, tuple[str, str]] = {}
-    with session.child(
-        "assay.clock.timing:main", {"plan": msgspec.to_builtins(plan)}, name=name, env=env
-    ) as child:
-        try:
-            return _listen(session, child, plan, failed)
-        except TimedOut:
-            return _Lost(_culprit(plan), "timed out", "no answer while it was timed; it was ended")
-        except Ended as ended:
-            if session.stopped.is_set():
-                raise
-            if ended.status.harness:
-                raise AssayError(
-                    f"{name}: Assay itself failed; please report this\n{session.log_tail(name)}"
-                ) from None
-            index = _culprit(plan)
-            if index in failed:
-                return _Lost(index, *failed[index])
-            how = f"right when judged; when timed, it ended its process with {ended.status.label}"
-            return _Lost(index, "crashed", how)
 
 
 def _culprit(plan: Plan) -> int:

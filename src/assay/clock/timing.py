@@ -35,12 +35,12 @@ from . import cpu, events
 from .protocol import Entry, Plan
 from .statistics import interval
 
-LEAST_ROUNDS, GOOD_ROUNDS = 8, 32
+LEAST_ROUNDS, GOOD_ROUNDS, WARM_ROUNDS = 12, 32, 2
 GOOD_WIDTH = 0.0025
 """Half-width of the interval of the median, relative, at which a kernel is known well enough."""
 WARM_SECONDS = 0.1
 COPY_BYTES = 1 << 28
-COPY_EVERY = 4
+COPY_ROUNDS = frozenset([*range(0, 32, 4), *range(64, 100_000, 64)])
 
 
 @dataclass
@@ -59,20 +59,22 @@ class Member:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def main(channel: Channel, plan: dict) -> None:
-    """Runs one schedule and sends what it measured."""
-    given = msgspec.convert(plan, Plan)
-    torch.set_num_threads(given.threads)
-    on_gpu = given.device.startswith("cuda")
-    if on_gpu:
-        torch.cuda.set_device(given.device)
+def main(channel: Channel, threads: int, device: str) -> None:
+    """Runs schedules, one after the other, as long as the parent sends plans."""
+    torch.set_num_threads(threads)
+    if device.startswith("cuda"):
+        torch.cuda.set_device(device)
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
-    try:
-        with open(given.state, "r+b") as file, mmap.mmap(file.fileno(), 0) as state:
-            _run(channel, given, state)
-    except AssayError as error:
-        channel.send(mistake=str(error))
+    while True:
+        message = channel.receive()
+        assert message is not None
+        given = msgspec.convert(message["plan"], Plan)
+        try:
+            with open(given.state, "r+b") as file, mmap.mmap(file.fileno(), 0) as state:
+                _run(channel, given, state)
+        except AssayError as error:
+            channel.send(mistake=str(error))
 
 
 def _run(channel: Channel, given: Plan, state: mmap.mmap) -> None:
@@ -128,7 +130,8 @@ def _member(
     last: list[Any] = []
 
     def call() -> None:
-        last[:] = [kernel.run(outputs, placed)]
+        last.clear()  # so that the allocator can give the same memory again
+        last.append(kernel.run(outputs, placed))
 
     member = Member(index, None, last, placed)
     restore = _restore(op, placed)
@@ -194,6 +197,10 @@ def _sample(
     """Rounds in random order until every kernel is known well enough or the time is spent."""
     order = random.Random(given.seed)
     extra = _Extra(given, members, flush)
+    for member in WARM_ROUNDS * members:  # alone they were warm; together they share caches, memory
+        state[0] = member.index
+        with torch.no_grad():
+            member.clock.sample()
     start = time.monotonic()
     number, told = 0, 0.0
     while True:
@@ -263,7 +270,7 @@ class _Extra:
             self.nulls.append(self._null.sample())
         if self._nvml is not None:
             self.hertz.append(self._nvml())
-        if number % COPY_EVERY:
+        if number not in COPY_ROUNDS:
             return
         for kind, (clock, size) in self._clocks.items():
             self.copies.setdefault(kind, []).append(size / clock.sample())

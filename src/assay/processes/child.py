@@ -20,7 +20,7 @@ from ..errors import AssayError
 from .channel import Channel, Closed
 from .server import END_SECONDS, HARNESS_FAILED
 
-PRELOAD = ("torch",) if sys.platform == "linux" else ()
+PRELOAD = ("assay.processes.preload",) if sys.platform == "linux" else ()
 """What children find imported. Elsewhere a fork of loaded frameworks is not safe."""
 START_SECONDS = 120.0
 
@@ -94,8 +94,8 @@ class ForkServer:
                 answer = b""
         if answer != b"+":
             raise AssayError(
-                "starting the process that forks children: it ended or hung while importing "
-                f"{', '.join(PRELOAD)} (see above); `assay doctor` says what is missing"
+                "starting the process that forks children: it ended or hung while importing torch "
+                "(see above); `assay doctor` says what is missing"
             )
 
     def start(

@@ -143,7 +143,7 @@ def _work(request: dict, data: int, log: int) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     for fd, target in ((null, 0), (log, 1), (log, 2)):
         os.dup2(fd, target)
-    os.environ.update(request["env"])
+    os.environ.update(request["env"], ASSAY_CHILD="1")
     sys.path[:0] = [p for p in request["path"] if p not in sys.path]
     os.chdir(request["folder"])
     code = 0

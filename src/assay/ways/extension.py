@@ -23,6 +23,7 @@ from ..errors import BuildError
 from . import Here, Job, Loaded, cpp
 
 FLAGS = ("-O3", "-std=c++20")
+OPENMP = "-fopenmp"  # at::parallel_for is serial in a file compiled without it; nvcc refuses it
 HEADERS = "#include <torch/csrc/utils/pybind.h>\n"
 
 
@@ -74,7 +75,7 @@ def load(job: Job) -> Loaded:
         "way": "extension",
         "sources": cache.source_digests(sources, folders),
         "functions": sorted(names.used),
-        "flags": flags,
+        "flags": [*flags, OPENMP],
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "python": sys.version,
@@ -121,7 +122,7 @@ def _compile(
                 [main],
                 cuda_sources=cuda or None,
                 no_implicit_headers=True,
-                extra_cflags=flags,
+                extra_cflags=[*flags, OPENMP],
                 extra_cuda_cflags=[*flags, "-lineinfo"] if cuda else None,
                 extra_include_paths=[str(f) for f in folders],
                 build_directory=str(folder),

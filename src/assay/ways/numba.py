@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import time
 from typing import Any
 
 from ..errors import NotRun
@@ -33,22 +34,31 @@ def refuses(dtypes: list[Any]) -> str:
 
 
 def limit(seconds: float) -> None:
-    """Makes the simulator take torch tensors, and refuse a launch that would take too long."""
+    """Makes the simulator take torch tensors, refuse a launch that would take too long, and stop one
+    that does, between two blocks."""
     from numba import cuda
+    from numba.cuda.simulator import kernel as simulator
 
     kernel = type(cuda.jit(lambda: None))
-    original = kernel.__call__
+    call, run = kernel.__call__, simulator.BlockManager.run
+    begun: list[float] = []
 
-    def call(self: Any, *args: Any) -> Any:
+    def limited_call(self: Any, *args: Any) -> Any:
         threads = math.prod(self.grid_dim) * math.prod(self.block_dim)
         if threads * THREAD_SECONDS > seconds:
             raise NotRun(
                 f"{threads:,} threads, about {threads * THREAD_SECONDS:.0f} s in the simulator; "
                 "--slow runs it"
             )
-        return original(self, *[_array(a) for a in args])
+        begun[:] = [time.monotonic()]
+        return call(self, *[_array(a) for a in args])
 
-    kernel.__call__ = call
+    def limited_run(self: Any, *args: Any) -> Any:
+        if begun and time.monotonic() - begun[0] > seconds:
+            raise NotRun(f"more than {seconds:.0f} s in the simulator; --slow runs it")
+        return run(self, *args)
+
+    kernel.__call__, simulator.BlockManager.run = limited_call, limited_run
 
 
 def _array(value: Any) -> Any:

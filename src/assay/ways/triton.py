@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import time
 from typing import Any
 
 from ..errors import NotRun
@@ -34,11 +35,12 @@ def refuses(dtypes: list[Any]) -> str:
 
 
 def limit(seconds: float) -> None:
-    """Makes the interpreter refuse, before it starts, a grid that would take longer."""
+    """Makes the interpreter refuse a grid that would take longer, and stop one that does."""
     from triton.runtime import interpreter
 
     builder = interpreter.interpreter_builder
-    original = builder.set_grid_dim
+    set_dim, set_idx = builder.set_grid_dim, builder.set_grid_idx
+    begun: list[float] = []
 
     def set_grid_dim(nx: int, ny: int, nz: int) -> None:
         programs = nx * ny * nz
@@ -47,6 +49,12 @@ def limit(seconds: float) -> None:
                 f"{programs:,} programs, about {programs * PROGRAM_SECONDS:.0f} s in the "
                 "interpreter; --slow runs it"
             )
-        original(nx, ny, nz)
+        begun[:] = [time.monotonic()]
+        set_dim(nx, ny, nz)
 
-    builder.set_grid_dim = set_grid_dim
+    def set_grid_idx(x: int, y: int, z: int) -> None:
+        if begun and time.monotonic() - begun[0] > seconds:
+            raise NotRun(f"more than {seconds:.0f} s in the interpreter; --slow runs it")
+        set_idx(x, y, z)
+
+    builder.set_grid_dim, builder.set_grid_idx = set_grid_dim, set_grid_idx

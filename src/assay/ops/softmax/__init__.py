@@ -45,12 +45,18 @@ softmax = Op(
 )
 
 
-@softmax.variant("python")
+def numba_has(dtype):
+    return dtype != "bfloat16" or "Numba's arrays have no bfloat16"
+
+
+def numpy_has(dtype):
+    return dtype != "bfloat16" or "NumPy has no bfloat16"
+
+
+@softmax.variant("python", when=numpy_has)
 def by_numpy(x):
     import numpy as np
 
-    if x.dtype not in (torch.float32, torch.float64):
-        raise NotSupported(f"{dtype_name(x.dtype)}: supported: float32, float64")
     if not x.numel():
         return torch.empty_like(x)
     a = x.numpy()
@@ -82,12 +88,8 @@ def by_extension(k, y, x):
     k.softmax_out(y, x)
 
 
-@softmax.launcher("numba")
+@softmax.launcher("numba", when=numba_has)
 def by_numba(y, x):
-    if x.dtype is torch.bfloat16:
-        raise NotSupported(
-            "bfloat16: Numba's arrays have no such dtype; supported: float16, float32, float64"
-        )
     from .softmax_numba import THREADS, kernel_for
 
     if x.numel():

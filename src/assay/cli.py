@@ -1,0 +1,175 @@
+"""The command line. Nothing heavy is imported before a command needs it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from .errors import AssayError
+
+app = typer.Typer(
+    help="Find out whether a GPU kernel is right, how fast it really is, and why.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Targets = Annotated[
+    list[str],
+    typer.Argument(metavar="TARGET...", help="An operator, file.py, file.py:name or package:name."),
+]
+Case = Annotated[
+    Optional[str], typer.Option("--case", help="Only cases with these values: 'n=4096'.")
+]
+Dtype = Annotated[Optional[str], typer.Option("--dtype", help="Only these: float32,bfloat16.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:1.")]
+Arch = Annotated[str, typer.Option("--arch", help="Compile for this, where no GPU says: sm_90.")]
+Only = Annotated[
+    Optional[list[str]], typer.Option("-k", help="Only this way or variant; may be a pattern.")
+]
+Budget = Annotated[Optional[str], typer.Option("--budget", help="Sampling time a case: 30s.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Fewer samples.")]
+Slow = Annotated[bool, typer.Option("--slow", help="Let interpreter and simulator take any time.")]
+Require = Annotated[
+    Optional[list[str]], typer.Option("--require", help="Fail if this way was not run.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print rows alone, one JSON object a line.")]
+Seed = Annotated[Optional[int], typer.Option("--seed", help="The same inputs again.")]
+Deadline = Annotated[str, typer.Option("--deadline", help="Longest run of one case: 30s.")]
+Like = Annotated[
+    Optional[str], typer.Option("--like", help="What a bare function computes: 'x.softmax(-1)'.")
+]
+Inputs = Annotated[
+    Optional[list[str]], typer.Option("--input", help="One input of it: 'x=normal(4096, 8192)'.")
+]
+Fills = Annotated[bool, typer.Option("--fills", help="The function fills outputs given first.")]
+Bench = Annotated[
+    Optional[str], typer.Option("--kernelbench", help="File with Model and get_inputs.")
+]
+
+
+@app.command()
+def check(
+    targets: Targets,
+    case: Case = None,
+    dtype: Dtype = None,
+    device: Device = "auto",
+    arch: Arch = "",
+    only: Only = None,
+    slow: Slow = False,
+    require: Require = None,
+    seed: Seed = None,
+    deadline: Deadline = "30s",
+    like: Like = None,
+    inputs: Inputs = None,
+    fills: Fills = False,
+    kernelbench: Bench = None,
+    as_json: Json = False,
+) -> None:
+    """Is it right? Every variant of a target on every case, against float64."""
+    _run(locals(), timed=False)
+
+
+@app.command()
+def bench(
+    targets: Targets,
+    case: Case = None,
+    dtype: Dtype = None,
+    device: Device = "auto",
+    arch: Arch = "",
+    only: Only = None,
+    budget: Budget = None,
+    quick: Quick = False,
+    slow: Slow = False,
+    require: Require = None,
+    seed: Seed = None,
+    deadline: Deadline = "30s",
+    like: Like = None,
+    inputs: Inputs = None,
+    fills: Fills = False,
+    kernelbench: Bench = None,
+    as_json: Json = False,
+) -> None:
+    """Is it right, and how fast? Checks, then times together what is right."""
+    _run(locals(), timed=True)
+
+
+@app.command("list")
+def list_(targets: Annotated[Optional[list[str]], typer.Argument()] = None) -> None:
+    """Operators, their cases and variants, and where each variant can run here."""
+    from .commands import listing
+
+    listing.show(targets or [])
+
+
+@app.command()
+def new(name: str, way: Annotated[str, typer.Option("--way", help="triton, cuda or cpp.")] = "") -> None:
+    """Write NAME.py: a starting file that already passes `assay check`."""
+    from .commands import starting
+
+    starting.write(name, way)
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """Driver, GPUs, toolkits, compilers and versions: what is there, and what mends the rest."""
+    from rich.console import Console
+
+    from . import doctor as doctors
+
+    report = doctors.diagnose()
+    if as_json:
+        import msgspec
+
+        print(msgspec.json.encode(report).decode())
+    else:
+        doctors.render(report, Console())
+    raise typer.Exit(1 if report.problems else 0)
+
+
+@app.command()
+def cache(
+    clear: Annotated[bool, typer.Option("--clear", help="Remove them.")] = False,
+    match: Annotated[str, typer.Argument(help="Only builds with this in their name.")] = "",
+) -> None:
+    """The builds that are kept, and where; with --clear, remove them."""
+    from .commands import caching
+
+    caching.show(match, clear=clear)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        from . import __version__
+
+        print(f"assay {__version__}")
+        raise typer.Exit
+
+
+def _run(given: dict[str, Any], *, timed: bool) -> None:
+    from .commands import running
+
+    raise typer.Exit(running.run(given, timed=timed))
+
+
+def main() -> None:
+    """The command `assay`: a user's mistake is one message and exit code 2."""
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        app()
+    except AssayError as error:
+        print(f"assay: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,284 @@
+"""The table of a run: for each case who is right, who is fastest and by how much, then what next."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from ..clock.statistics import ratio, verdict
+from ..types import GPU, Compiled, Machine, Row
+from . import units
+
+STYLES = {"pass": "green", "fail": "red", "no evidence": "yellow", "absent": "dim"}
+SPREAD_SHARE = 100.0
+COMPUTE_INTENSITY = 10
+"""FLOP a byte above which work, not traffic, is what a reader wants to see."""
+
+
+def show(console: Console, rows: Sequence[Row], machine: Machine | None, timed: bool) -> None:
+    """Prints every case of every op, then a summary and what to do next."""
+    for op, case in _in_order(rows):
+        mine = [r for r in rows if r.op == op and r.case == case]
+        _case(console, mine, machine, timed)
+    console.print(Text(summary(rows), style="bold"))
+    for line in advice(rows):
+        console.print(Text(f"  {line}"))
+
+
+def _in_order(rows: Sequence[Row]) -> list[tuple[str, object]]:
+    found: list[tuple[str, object]] = []
+    for row in rows:
+        if (row.op, row.case) not in found:
+            found.append((row.op, row.case))
+    return found
+
+
+LABEL, TIME, SPREAD = 34, 9, 8
+"""Columns of a timed line; what follows is wrapped under itself."""
+
+
+def _case(console: Console, rows: list[Row], machine: Machine | None, timed: bool) -> None:
+    console.print(Text(heading(rows, machine), style="bold"))
+    found = lines(rows, timed, machine)
+    label = min(LABEL, max(len(line.label) for line in found))
+    for line in found:
+        _print(console, line, label)
+    console.print()
+
+
+def _print(console: Console, line: Line, label: int) -> None:
+    """One line; what is too long goes on under its own column."""
+    head = f"  {line.label:<{label}}"
+    if line.time:
+        head += f"  {line.time:>{TIME}} {line.spread:>{SPREAD}}"
+    indent = len(head) + 2
+    width = max(20, console.width - indent)
+    if width < 30 and not line.time:
+        indent, width = 6, console.width - 6
+    parts = textwrap.wrap(line.note, width) or [""]
+    first = Text(head)
+    if len(f"{head}  {parts[0]}") > console.width:
+        console.print(first, no_wrap=True, overflow="ignore", crop=False)
+        first = Text(" " * (indent - 2))
+    console.print(first.append("  ").append(parts[0], style=STYLES[line.outcome]))
+    for part in parts[1:]:
+        console.print(Text(" " * indent).append(part, style=STYLES[line.outcome]))
+
+
+def heading(rows: Sequence[Row], machine: Machine | None) -> str:
+    """`softmax · rows=64 n=1025 · 525 kB, 328 kFLOP · H100, cold L2`."""
+    row = next((r for r in rows if r.timing), rows[0])
+    parts = [row.op, *([row.case.label] if row.case.label else [])]
+    costs = [units.size(row.bytes)] if row.bytes is not None else []
+    costs += [units.work(row.flops)] if row.flops is not None else []
+    if costs:
+        parts.append(", ".join(costs))
+    if machine:
+        device = next((r.device for r in rows if r.device.startswith("cuda")), "cpu")
+        gpu = _gpu(machine, device)
+        conditions = [gpu.name if gpu else machine.cpu]
+        if row.timing:
+            conditions.append(row.timing.cache)
+            if row.timing.threads:
+                conditions.append(units.count(row.timing.threads, "thread"))
+            if row.timing.clock_hz:
+                low, high = (f"{hz / 1e6:.0f}" for hz in row.timing.clock_hz)
+                conditions.append(f"{low} MHz" if low == high else f"{low}-{high} MHz")
+        parts.append(", ".join(conditions))
+    return " · ".join(parts)
+
+
+def _gpu(machine: Machine, device: str) -> GPU | None:
+    index = int(device.partition(":")[2] or 0)
+    on_gpu = device.startswith("cuda") and index < len(machine.gpus)
+    return machine.gpus[index] if on_gpu else None
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a case's table."""
+
+    label: str
+    time: str
+    spread: str
+    note: str
+    outcome: str
+
+
+def lines(rows: Sequence[Row], timed: bool, machine: Machine | None = None) -> list[Line]:
+    """The fastest configuration of each variant first, then what is right, wrong and absent.
+
+    Configurations with the same word and reason share a line.
+    """
+    best = {}
+    for row in rows:
+        if row.timing and (row.variant not in best or _faster(row, best[row.variant])):
+            best[row.variant] = row
+    ranked = sorted(best.values(), key=lambda r: r.timing.median if r.timing else 0.0)
+    found = [_timed(row, ranked, rows, machine) for row in ranked]
+    rest = [r for r in rows if r.variant not in best or (r.word != "right")]
+    return found + _untimed(rest, timed)
+
+
+def _faster(one: Row, other: Row) -> bool:
+    assert one.timing and other.timing
+    return one.timing.median < other.timing.median
+
+
+def _timed(
+    row: Row, ranked: Sequence[Row], rows: Sequence[Row], machine: Machine | None
+) -> Line:
+    timing = row.timing
+    assert timing
+    spread = (timing.high - timing.low) / 2 / timing.median
+    tried = [r for r in rows if r.variant == row.variant and r.timing]
+    notes = [comparison(row, ranked)]
+    notes[:0] = [n for n in (throughput(row, _cache_bytes(row, machine)),) if n]
+    if len(tried) > 1:
+        notes.append(f"best of {len(tried)}")
+    if timing.steady:
+        notes.append(timing.steady)
+    if timing.method == "wall" and any(r.timing and r.timing.method != "wall" for r in ranked):
+        notes.append("on the CPU")
+    if row.verdict and row.verdict.findings:
+        notes += row.verdict.findings
+    return Line(
+        row.label,
+        units.seconds(timing.median),
+        f"±{SPREAD_SHARE * spread:.1f}%",
+        "; ".join(n for n in notes if n),
+        row.outcome,
+    )
+
+
+def throughput(row: Row, cache_bytes: int | None) -> str:
+    """`2976 GB/s, 98% of copy`: the share only where DRAM, not a cache, must deliver."""
+    timing = row.timing
+    if not timing or row.bytes is None:
+        return ""
+    text = units.rate(row.bytes / timing.median)
+    if row.flops and row.flops > COMPUTE_INTENSITY * row.bytes:
+        text = units.rate(row.flops / timing.median, "FLOP")
+    share = share_of_copy(row, cache_bytes)
+    return text + (f", {100 * share:.0f}% of copy rate" if share is not None else "")
+
+
+def _cache_bytes(row: Row, machine: Machine | None) -> int | None:
+    if machine is None:
+        return None
+    gpu = _gpu(machine, row.device)
+    return gpu.l2_bytes if gpu else machine.llc_bytes
+
+
+def share_of_copy(row: Row, cache_bytes: int | None) -> float | None:
+    """Rate over the copy rate of the same schedule; None where the data may come from a cache."""
+    timing = row.timing
+    if not timing or not timing.copy_rate or row.bytes is None or not cache_bytes:
+        return None
+    if row.bytes < 4 * cache_bytes:
+        return None
+    return row.bytes / timing.median / timing.copy_rate
+
+
+def comparison(row: Row, ranked: Sequence[Row]) -> str:
+    """How much slower than the fastest of the same schedule and method, with its interval."""
+    peers = [r for r in ranked if _comparable(r, row)]
+    first = peers[0]
+    if first is row:
+        return "fastest" if len(peers) > 1 else ""
+    assert first.timing and row.timing
+    low, middle, high = ratio(
+        first.timing.samples, first.timing.rounds, row.timing.samples, row.timing.rounds
+    )
+    said = verdict(low, middle, high)
+    if said in ("same", "slower"):
+        return "no slower, within the spread"
+    if said == "cannot tell":
+        return f"cannot tell from the fastest ({low:.3g} to {high:.3g} times)"
+    return f"{middle:.3g} ± {(high - low) / 2:.1g} times slower"
+
+
+def _comparable(one: Row, other: Row) -> bool:
+    assert one.timing and other.timing
+    return (
+        one.timing.schedule == other.timing.schedule
+        and one.timing.method == other.timing.method
+        and one.precision == other.precision
+    )
+
+
+def _untimed(rows: Sequence[Row], timed: bool) -> list[Line]:
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.variant, row.word, _why(row, timed)), []).append(row)
+    order = {"pass": 0, "fail": 1, "no evidence": 2, "absent": 3}
+    found = []
+    for (variant, word, why), same in groups.items():
+        label = same[0].label if len(same) == 1 else f"{variant} ({len(same)} configurations)"
+        note = word + (f": {why}" if why else "") + _compiled(same)
+        found.append(Line(label, "", "", note, same[0].outcome))
+    return sorted(found, key=lambda line: order[line.outcome])
+
+
+def _why(row: Row, timed: bool) -> str:
+    if row.word != "right":
+        return row.reason
+    verdict = row.verdict
+    parts = []
+    if verdict and verdict.worst is not None:
+        parts.append(f"worst {verdict.worst:.2g} of what rounding allows")
+    if verdict and verdict.judge in ("interpreter", "simulator"):
+        parts.append(f"in the {verdict.judge}, not timed")
+    elif timed and row.not_timed:
+        parts.append(f"not timed: {row.not_timed}")
+    if verdict and verdict.findings:
+        parts += verdict.findings
+    return "; ".join(parts)
+
+
+def _compiled(rows: Sequence[Row]) -> str:
+    kernels = [k for row in rows if row.counters for k in row.counters.kernels]
+    if not kernels or any(r.timing for r in rows):
+        return ""
+    texts = sorted({facts(k) for k in kernels})
+    return " [" + "; ".join(texts[:2]) + ("; ..." if len(texts) > 2 else "") + "]"
+
+
+def facts(kernel: Compiled) -> str:
+    """`38 registers, 0 B spilled, 64 B shared`."""
+    spilled = (kernel.spill_store_bytes or 0) + (kernel.spill_load_bytes or 0)
+    parts = [f"{kernel.registers} registers", f"{spilled} B spilled", f"{kernel.shared_bytes} B shared"]
+    return ", ".join(parts)
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """`17 right, 2 not run, 1 wrong value`."""
+    words: dict[str, int] = {}
+    for row in rows:
+        words[row.word] = words.get(row.word, 0) + 1
+    if not words:
+        return "nothing was judged"
+    order = sorted(words.items(), key=lambda item: (item[0] != "right", -item[1]))
+    return ", ".join(f"{number} {word}" for word, number in order)
+
+
+def advice(rows: Sequence[Row]) -> list[str]:
+    """What to do next: the first failure first."""
+    found = []
+    failed = [r for r in rows if r.outcome == "fail"]
+    if failed:
+        row = failed[0]
+        hint = f": {row.verdict.advice}" if row.verdict and row.verdict.advice else ""
+        case = f' --case "{row.case.label}"' if row.case.label else ""
+        found.append(f"next:  {row.label} is {row.word}{hint}")
+        found.append(f"       assay check ... -k {row.variant}{case}")
+    if any(r.word == "check too weak" for r in rows):
+        found.append("next:  choose inputs on which zeros are wrong; nothing here is evidence")
+    judged_slowly = [r for r in rows if r.verdict and r.verdict.judge in ("interpreter", "simulator")]
+    if not failed and judged_slowly:
+        found.append("next:  run the same command on a machine with a GPU to time what is right")
+    return found
