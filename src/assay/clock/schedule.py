@@ -218,8 +218,15 @@ class _Done:
             clock_hz=tuple(hertz) if hertz else None,
             copy_rate=said["copy_rate"],
             seed=plan.seed,
+            notes=_notes(said),
         )
         return replace(row, timing=timing)
+
+
+def _notes(said: dict[str, Any]) -> tuple[str, ...]:
+    if not said["retaken"]:
+        return ()
+    return (f"{said['retaken']} samples taken again: the launch was not hidden",)
 
 
 def _cold_bytes(row: Row, said: dict[str, Any]) -> int | None:

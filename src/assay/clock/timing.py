@@ -40,6 +40,8 @@ GOOD_WIDTH = 0.0025
 """Half-width of the interval of the median, relative, at which a kernel is known well enough."""
 WARM_SECONDS = 0.1
 COPY_BYTES = 1 << 28
+FAIR_SHARE = 0.5
+"""Share of the sampling time after which a kernel takes part in no further round."""
 COPY_ROUNDS = frozenset([*range(0, 32, 4), *range(64, 100_000, 64)])
 
 
@@ -56,6 +58,7 @@ class Member:
     warm_calls: int = 0
     warm_seconds: float = 0.0
     first_seconds: float = 0.0
+    spent: float = 0.0
     facts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -207,10 +210,14 @@ def _sample(
         turn = list(members)
         order.shuffle(turn)
         for member in turn:
+            if number >= LEAST_ROUNDS and member.spent > FAIR_SHARE * given.seconds:
+                continue  # a slow kernel has what it needs, and leaves the time to the others
             state[0] = member.index
+            begun = time.monotonic()
             with torch.no_grad():
                 member.samples.append(member.clock.sample())
             member.rounds.append(number)
+            member.spent += time.monotonic() - begun
         extra.sample(number)
         number += 1
         spent = time.monotonic() - start
@@ -284,6 +291,7 @@ class _Extra:
             "null_seconds": nulls[len(nulls) // 2] if nulls and on_gpu else None,
             "clock_hz": [min(self.hertz), max(self.hertz)] if self.hertz and on_gpu else None,
             "late": member.clock.late if on_gpu else 0,
+            "retaken": member.clock.retaken if on_gpu else 0,
             "host_seconds": member.clock.host_seconds if on_gpu else None,
             "l2_bytes": member.clock.flush.l2_bytes if on_gpu else None,
         }

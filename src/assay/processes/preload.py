@@ -1,6 +1,6 @@
-"""What the fork server imports, so that no child has to: torch, and what fake tensors need.
+"""What the fork server imports, so that no child has to: torch, and what its fake tensors need.
 
-Nothing here touches CUDA. Importing this module is the work.
+A fake tensor itself would start CUDA where there is a GPU, so none is made here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import ctypes
 import sys
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+import torch.fx.experimental.symbolic_shapes  # noqa: F401 - brings sympy, a second of every child
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # malloc.h
 
@@ -26,11 +26,6 @@ def _keep_memory() -> None:
             libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
 
 
-def _load_fake_tensors() -> None:
-    """A first fake operation imports sympy, a second of every child's life otherwise."""
-    with FakeTensorMode() as mode:
-        torch.softmax(mode.from_tensor(torch.ones(2)), -1)
-
-
 _keep_memory()
-_load_fake_tensors()
+if torch.cuda.is_initialized():
+    raise SystemExit("importing torch started CUDA: a fork of this process could not use it")

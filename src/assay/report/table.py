@@ -142,7 +142,7 @@ def _timed(
         notes.append(f"best of {len(tried)}")
     if timing.steady:
         notes.append(timing.steady)
-    if timing.method == "wall" and any(r.timing and r.timing.method != "wall" for r in ranked):
+    if _mixed(ranked) and timing.method == "wall":
         notes.append("on the CPU")
     if row.verdict and row.verdict.findings:
         notes += row.verdict.findings
@@ -189,7 +189,8 @@ def comparison(row: Row, ranked: Sequence[Row]) -> str:
     peers = [r for r in ranked if _comparable(r, row)]
     first = peers[0]
     if first is row:
-        return "fastest" if len(peers) > 1 else ""
+        which = " of those on the CPU" if _mixed(ranked) and row.device == "cpu" else ""
+        return f"fastest{which}" if len(peers) > 1 else ""
     assert first.timing and row.timing
     low, middle, high = ratio(
         first.timing.samples, first.timing.rounds, row.timing.samples, row.timing.rounds
@@ -200,6 +201,11 @@ def comparison(row: Row, ranked: Sequence[Row]) -> str:
     if said == "cannot tell":
         return f"cannot tell from the fastest ({low:.3g} to {high:.3g} times)"
     return f"{middle:.3g} ± {(high - low) / 2:.1g} times slower"
+
+
+def _mixed(ranked: Sequence[Row]) -> bool:
+    """Whether both GPU and CPU times stand in one table."""
+    return len({r.timing.method for r in ranked if r.timing}) > 1
 
 
 def _comparable(one: Row, other: Row) -> bool:

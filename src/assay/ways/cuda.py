@@ -243,7 +243,7 @@ def _nvrtc(
         return buffer
 
     def _log() -> str:
-        status, size = nvrtc.nvrtcGetProgramLogSize(program)
+        _, size = nvrtc.nvrtcGetProgramLogSize(program)
         buffer = b" " * size
         nvrtc.nvrtcGetProgramLog(program, buffer)
         return buffer.decode(errors="replace").rstrip(" \0\n")
@@ -342,6 +342,7 @@ class Module:
     def __init__(self, built: Built, job: Job):
         self._built, self._job = built, job
         self._kernels: dict[str, Any] = {}
+        self._streams: dict[int, Any] = {}
         self.type = type_of
         self._load(built)
 
@@ -351,10 +352,9 @@ class Module:
 
         self._device = Device(torch.device(self._job.device).index or 0)
         self._device.set_current()
-        symbols = {name: low for name, low in built.lowered.items()}
-        code = ObjectCode.from_cubin(built.cubin.read_bytes(), symbol_mapping=symbols)
-        for name in built.lowered:
-            self._kernels[name] = (code.get_kernel(name), built.parameters[name])
+        code = ObjectCode.from_cubin(built.cubin.read_bytes())
+        for name, lowered in built.lowered.items():
+            self._kernels[name] = (code.get_kernel(lowered), built.parameters[name])
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._kernels:  # chosen by the data, so not seen in the dry run
@@ -379,7 +379,10 @@ class Module:
         from cuda.core import LaunchConfig
         from cuda.core import launch as start
 
-        stream = self._device.create_stream(torch.cuda.current_stream(self._job.device))
+        current = torch.cuda.current_stream(self._job.device)
+        if current.cuda_stream not in self._streams:
+            self._streams[current.cuda_stream] = self._device.create_stream(current)
+        stream = self._streams[current.cuda_stream]
         if launch.shared > 48 * 1024:
             kernel.attributes.max_dynamic_shared_size_bytes = launch.shared
         config = LaunchConfig(grid=launch.grid, block=launch.block, shmem_size=launch.shared)
