@@ -9,10 +9,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .api import bench, check
-    from .errors import AssayError, NotSupported
-    from .op import Op, Variant, grid
-    from .types import Case, Row
+    from .api import bench as bench
+    from .api import check as check
+    from .errors import AssayError as AssayError
+    from .errors import NotSupported as NotSupported
+    from .op import Op as Op
+    from .op import Variant as Variant
+    from .op import grid as grid
+    from .types import Case as Case
+    from .types import Row as Row
 
 __version__ = "0.1.0"
 
@@ -27,7 +32,7 @@ _PLACES = {
     "check": "api",
     "grid": "op",
 }
-__all__ = [*_PLACES]  # noqa: PLE0604
+__all__ = [*_PLACES]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""`assay.check` and `assay.bench`: the command line's two verbs, for scripts, pytest and notebooks."""
+"""`assay.check` and `assay.bench`: the two main verbs, for scripts, pytest and notebooks."""
 
 from __future__ import annotations
 

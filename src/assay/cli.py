@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
@@ -23,34 +23,30 @@ Targets = Annotated[
     list[str],
     typer.Argument(metavar="TARGET...", help="An operator, file.py, file.py:name or package:name."),
 ]
-Case = Annotated[
-    Optional[str], typer.Option("--case", help="Only cases with these values: 'n=4096'.")
-]
-Dtype = Annotated[Optional[str], typer.Option("--dtype", help="Only these: float32,bfloat16.")]
+Case = Annotated[str | None, typer.Option("--case", help="Only cases with these values: 'n=4096'.")]
+Dtype = Annotated[str | None, typer.Option("--dtype", help="Only these: float32,bfloat16.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:1.")]
 Arch = Annotated[str, typer.Option("--arch", help="Compile for this, where no GPU says: sm_90.")]
 Only = Annotated[
-    Optional[list[str]], typer.Option("-k", help="Only this way or variant; may be a pattern.")
+    list[str] | None, typer.Option("-k", help="Only this way or variant; may be a pattern.")
 ]
-Budget = Annotated[Optional[str], typer.Option("--budget", help="Sampling time a case: 30s.")]
+Budget = Annotated[str | None, typer.Option("--budget", help="Sampling time a case: 30s.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer samples.")]
 Slow = Annotated[bool, typer.Option("--slow", help="Let interpreter and simulator take any time.")]
 Require = Annotated[
-    Optional[list[str]], typer.Option("--require", help="Fail if this way was not run.")
+    list[str] | None, typer.Option("--require", help="Fail if this way was not run.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print rows alone, one JSON object a line.")]
-Seed = Annotated[Optional[int], typer.Option("--seed", help="The same inputs again.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="The same inputs again.")]
 Deadline = Annotated[str, typer.Option("--deadline", help="Longest run of one case: 30s.")]
 Like = Annotated[
-    Optional[str], typer.Option("--like", help="What a bare function computes: 'x.softmax(-1)'.")
+    str | None, typer.Option("--like", help="What a bare function computes: 'x.softmax(-1)'.")
 ]
 Inputs = Annotated[
-    Optional[list[str]], typer.Option("--input", help="One input of it: 'x=normal(4096, 8192)'.")
+    list[str] | None, typer.Option("--input", help="One input of it: 'x=normal(4096, 8192)'.")
 ]
 Fills = Annotated[bool, typer.Option("--fills", help="The function fills outputs given first.")]
-Bench = Annotated[
-    Optional[str], typer.Option("--kernelbench", help="File with Model and get_inputs.")
-]
+Bench = Annotated[str | None, typer.Option("--kernelbench", help="File with Model and get_inputs.")]
 
 
 @app.command()
@@ -100,7 +96,7 @@ def bench(
 
 
 @app.command("list")
-def list_(targets: Annotated[Optional[list[str]], typer.Argument()] = None) -> None:
+def list_(targets: Annotated[list[str] | None, typer.Argument()] = None) -> None:
     """Operators, their cases and variants, and where each variant can run here."""
     from .commands import listing
 
@@ -108,7 +104,9 @@ def list_(targets: Annotated[Optional[list[str]], typer.Argument()] = None) -> N
 
 
 @app.command()
-def new(name: str, way: Annotated[str, typer.Option("--way", help="triton, cuda or cpp.")] = "") -> None:
+def new(
+    name: str, way: Annotated[str, typer.Option("--way", help="triton, cuda or cpp.")] = ""
+) -> None:
     """Write NAME.py: a starting file that already passes `assay check`."""
     from .commands import starting
 

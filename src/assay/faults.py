@@ -19,6 +19,8 @@ LAUNCH = re.compile(
     re.IGNORECASE,
 )
 
+LIBRARIES = re.compile(r"site-packages|lib/python|/assay/(?!ops/)|<")
+
 
 def word_of(error: BaseException) -> tuple[str, str]:
     """The verdict word for an exception, and what to say. `not run` for a NotRun.

@@ -1,4 +1,4 @@
-"""Op and Variant: what is computed, and the ways of writing it. Both hold functions; neither is data.
+"""Op and Variant: what is computed, and the ways of writing it. Both hold functions: no data.
 
 Nothing here imports torch: declaring an Op costs nothing.
 """
@@ -12,11 +12,12 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 from .errors import OpError
 from .types import Case, Scalar
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 WAYS = (
     "eager",
@@ -46,7 +47,7 @@ ALIASES = {
 
 
 def grid(**axes: Iterable[Scalar]) -> tuple[Case, ...]:
-    """Every combination of the values given for each name, as Cases, first names varying slowest."""
+    """Every combination of the values of each name, as Cases; the first names vary slowest."""
     lists = {name: _axis(name, values) for name, values in axes.items()}
     return tuple(_case(dict(zip(lists, combo))) for combo in itertools.product(*lists.values()))
 
@@ -123,7 +124,7 @@ class Op:
     name: str
     reference: Callable[..., Any]
     inputs: Callable[..., tuple[Any, ...]]
-    cases: Sequence[Case] = field(kw_only=True)
+    cases: Sequence[Case | Mapping[str, Any]] = field(kw_only=True)
     flops: Callable[..., float] | None = field(default=None, kw_only=True)
     bytes: Callable[..., float] | None = field(default=None, kw_only=True)
     outputs: Callable[..., Sequence[tuple[Sequence[int], str]]] | None = field(
@@ -157,13 +158,11 @@ class Op:
         self._add(Variant("eager", "eager", self.reference, fills=False, layouts="any"))
         self._add(Variant("compiled", "compiled", self.reference, fills=False, layouts="any"))
 
-    def variant(self, name: str, **declared: Any) -> Callable[[FunctionType], FunctionType]:
+    def variant(self, name: str, **declared: Any) -> Callable[[F], F]:
         """Marks a function that takes the inputs and returns the output (or a tuple of them)."""
         return self._mark(name, fills=False, **declared)
 
-    def launcher(
-        self, name: str, source: str | None = None, **declared: Any
-    ) -> Callable[[FunctionType], FunctionType]:
+    def launcher(self, name: str, source: str | None = None, **declared: Any) -> Callable[[F], F]:
         """Marks a function that fills the outputs it is given: `launch(out, x)`.
 
         With a `source` (a `.cu` or `.cpp` beside the calling file) the built source comes first:
@@ -173,17 +172,17 @@ class Op:
 
     def _mark(
         self, name: str, *, fills: bool, source: str | None = None, **declared: Any
-    ) -> Callable[[FunctionType], FunctionType]:
+    ) -> Callable[[F], F]:
         return lambda function: self._declare(name, function, fills, source, declared)
 
     def _declare(
         self,
         name: str,
-        function: FunctionType,
+        function: F,
         fills: bool,
         source: str | None,
         declared: dict[str, Any],
-    ) -> FunctionType:
+    ) -> F:
         way = name.split("/")[0]
         if way not in WAYS:
             raise OpError(f"{self.name}: no way called {way!r}; the ways are {', '.join(WAYS)}")
@@ -236,10 +235,10 @@ class Op:
         return [names[i] if i < len(names) else f"input{i}" for i in range(count)]
 
 
-def _source(op: str, name: str, function: FunctionType, source: str | None) -> Path | None:
+def _source(op: str, name: str, function: Callable[..., Any], source: str | None) -> Path | None:
     if source is None:
         return None
-    beside = Path(function.__code__.co_filename).parent
+    beside = Path(inspect.unwrap(function).__code__.co_filename).parent  # type: ignore[attr-defined]
     path = Path(source) if Path(source).is_absolute() else beside / source
     if not path.is_file():
         raise OpError(f"{op}: variant {name!r} names the source {source!r}; {path} is no file")

@@ -135,13 +135,12 @@ class Run:
 def read(path: str | os.PathLike[str]) -> Iterator[Row | Machine]:
     """Every noun of a rows file. Raises RowsError with the file and line of a fault."""
     try:
-        file = open(path, "rb")
+        lines = Path(path).read_bytes().splitlines()
     except OSError as error:
         raise RowsError(f"reading rows from {path}: {error.strerror}; give a rows.jsonl") from None
-    with file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                yield decode(line, where=f"{path}, line {number}")
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield decode(line, where=f"{path}, line {number}")
 
 
 def find_run(name: str = "last", root: Path | None = None) -> Path:

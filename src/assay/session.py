@@ -1,4 +1,4 @@
-"""What one command holds: the fork server, the children that run, scratch space, and the machine."""
+"""What one command holds: the fork server, running children, scratch space, the machine."""
 
 from __future__ import annotations
 
@@ -116,8 +116,9 @@ class Session:
                     f"{name}: no answer within {seconds:.0f} s\n{self.log_tail(name)}".rstrip()
                 ) from None
             except Ended as ended:
+                tail = self.log_tail(name)
                 raise AssayError(
-                    f"{name}: the process ended ({ended.status.label})\n{self.log_tail(name)}".rstrip()
+                    f"{name}: the process ended ({ended.status.label})\n{tail}".rstrip()
                 ) from None
         if "mistake" in answer:
             raise AssayError(answer["mistake"])

@@ -191,7 +191,8 @@ def import_file(file: str) -> ModuleType:
         if len(parts) > 1:
             return importlib.import_module(name)
         spec = importlib.util.spec_from_file_location(name, path)
-        assert spec and spec.loader
+        assert spec
+        assert spec.loader
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         spec.loader.exec_module(module)

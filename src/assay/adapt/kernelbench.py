@@ -63,7 +63,7 @@ def op(target: Target, import_file: Callable[[str], ModuleType]) -> Op:
 
 def _builder(old: ModuleType, new: ModuleType) -> Callable[..., torch.nn.Module]:
     def build(which: str, device: torch.device, dtype: torch.dtype) -> torch.nn.Module:
-        given = getattr(old, "get_init_inputs", list)()
+        given: list[Any] = list(getattr(old, "get_init_inputs", list)())
         torch.manual_seed(SEED)
         model = old.Model(*copy.deepcopy(given))
         if which == "ModelNew":

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def reached(function: Callable[..., Any]) -> dict[str, Any]:
-    """Module-level values that a function, or what it calls in its own module, refers to by name."""
+    """Module-level values that a function, or what it calls in its module, refers to by name."""
     found: dict[str, Any] = {}
     todo: list[Any] = [function]
     seen: set[int] = set()

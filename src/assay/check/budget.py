@@ -5,8 +5,8 @@ For an output element t of an op whose longest reduction has n terms, allowed is
     4 u_out |t|  +  4 sqrt(n) (u |t| + u d)  +  smallest normal number
 
 u_out: unit roundoff of the output's dtype (storing it rounds once). u: unit roundoff of the
-arithmetic (float32 for 16-bit formats too, which accumulate in float32). d = |sum_j x_j df/dx_j xi_j|
-with random signs xi: how far t moves when every input moves by one relative unit, measured by
+arithmetic (float32 for 16-bit formats too, which accumulate in float32).
+d = |sum_j x_j df/dx_j xi_j| with random signs xi: how far t moves when every input moves by one relative unit, measured by
 evaluating the reference on inputs so perturbed. sqrt(n): rounding errors of a sum of n terms, even
 in the worst order, one by one, grow like a random walk (Higham, Accuracy and Stability of Numerical
 Algorithms, 2nd ed., section 2.8). The factor 4 is two units in the last place.
@@ -235,7 +235,7 @@ class watching(TorchDispatchMode):
         self.op, self.terms, self.dots = op, 1, False
         self.low: list[str] = []
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         made = func(*args, **(kwargs or {}))
         name = func._overloadpacket.__name__
         given = [v for v in tree_leaves((args, kwargs)) if isinstance(v, torch.Tensor)]

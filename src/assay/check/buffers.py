@@ -75,7 +75,7 @@ class Poisoned(TorchDispatchMode):
         self.blocks: list[int] = []
         """Storage addresses of the blocks made here."""
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         made = func(*args, **(kwargs or {}))
         if func._overloadpacket.__name__ not in self.NAMES or not _fenceable(made):
             return made

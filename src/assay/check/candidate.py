@@ -26,7 +26,6 @@ from .budget import output_specs
 from .buffers import POISONS, fence_like, fenced, poisoned, ship
 from .protocol import Ran, Settings, Task
 
-
 RUNS = 3
 """Runs of each task: two with different inputs and poisons, one that repeats the first."""
 

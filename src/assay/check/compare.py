@@ -1,4 +1,4 @@
-"""Bytes from the candidate against the truth: the first thing that is wrong, named with its place."""
+"""Bytes from the candidate against the truth: the first thing wrong, named with its place."""
 
 from __future__ import annotations
 

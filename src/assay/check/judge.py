@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,8 +71,8 @@ class Oracle:
                 answer = self._child.receive(ORACLE_SECONDS)
             except TimedOut:
                 raise AssayError(
-                    f"{self._name}: the reference took more than {ORACLE_SECONDS:.0f} s in float64; "
-                    "choose smaller cases"
+                    f"{self._name}: the reference took more than {ORACLE_SECONDS:.0f} s in "
+                    "float64; choose smaller cases"
                 ) from None
             except Ended as ended:
                 tail = self._session.log_tail(self._name)
@@ -160,7 +160,7 @@ class _Judge:
 
     def _child(
         self, todo: deque[tuple[CaseFacts, dict[str, Scalar]]], scratch: str
-    ) -> Iterator[Any]:
+    ) -> Generator[Row, None, Callable[[CaseFacts, dict[str, Scalar]], Row] | None]:
         """Rows of as many tasks as one child survives; returns how to name what ended it."""
         tasks = [{"case": msgspec.to_builtins(c.case), "knobs": k} for c, k in todo]
         args = {"settings": self._settings(scratch), "tasks": tasks}

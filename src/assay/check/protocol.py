@@ -1,4 +1,4 @@
-"""What passes between the parent, a candidate and the oracle. Imports no torch: the parent has none."""
+"""What passes between the parent, a candidate and the oracle. Without torch, as the parent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One sample on the CPU: the host's monotonic clock round enough calls to be well above its step."""
+"""One sample on the CPU: the monotonic clock round enough calls to be far above its step."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ def refuse(
         floor = cold_bytes / (GENEROUS * copy_rate)
         if median < floor:
             return (
-                f"impossible: {1e6 * median:.2f} us, and moving {cold_bytes:,} bytes takes at least "
-                f"{1e6 * floor:.2f} us on this card; look for work on another stream, a kept "
+                f"impossible: {1e6 * median:.2f} us, and moving {cold_bytes:,} bytes takes at "
+                f"least {1e6 * floor:.2f} us on this card; look for work on another stream, a kept "
                 "answer, or a wrong byte count"
             )
     return ""

@@ -1,4 +1,4 @@
-"""The parent's side of timing: one schedule, its samples turned into timings, or a reason for none."""
+"""The parent's side of timing: one schedule, its samples made timings, or a reason for none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..check.judge import Conditions, Oracle
 from ..errors import AssayError
 from ..processes import Child, Ended, TimedOut
 from ..session import Session, threads_for
-from ..types import OUTCOMES, GPU, Machine, Row, Timing, replace
+from ..types import GPU, OUTCOMES, Machine, Row, Timing, replace
 from . import plausible
 from .protocol import Entry, Plan
 from .statistics import interval, steadiness

@@ -17,7 +17,7 @@ LEAST_BLOCKS = 5
 
 
 def interval(
-    samples: Sequence[float], draws: int = DRAWS, seed: int = 0
+    samples: Sequence[float] | np.ndarray, draws: int = DRAWS, seed: int = 0
 ) -> tuple[float, float, float]:
     """(low, median, high): 95 % interval of the median.
 

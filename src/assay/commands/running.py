@@ -1,4 +1,4 @@
-"""`assay check` and `assay bench`: the pipeline with progress, a table or JSON, and an exit code."""
+"""`assay check` and `assay bench`: the pipeline with progress, a table or rows, an exit code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ..errors import AssayError
 from ..op import ALIASES, WAYS, parse_values
-from ..pipeline import Progress, Request, exit_code, run as pipe
+from ..pipeline import Progress, Request, exit_code
+from ..pipeline import run as pipe
 from ..report import table
 from ..rows import Run, encode
 from ..session import Session
@@ -33,34 +34,35 @@ def run(given: dict[str, Any], *, timed: bool) -> int:
     kept = Run()
     rows: list[Row] = []
     machine: Machine | None = None
-    error = None
-    with _Screen(quiet=given["as_json"]) as screen:
-        with Session(kept.folder / "logs", screen.note) as session:
-            before = signal.signal(signal.SIGTERM, _interrupt)
-            try:
-                for noun in pipe(session, request, Progress(screen.step, screen.note)):
-                    kept.write(noun)
-                    if isinstance(noun, Machine):
-                        machine = noun
-                        continue
-                    rows.append(noun)
-                    if given["as_json"]:
-                        print(encode(noun).decode(), flush=True)
-            except KeyboardInterrupt:
-                error = "interrupted; what was measured is kept"
-            except AssayError as mistake:
-                error = mistake
-            finally:
-                signal.signal(signal.SIGTERM, before)
+    error: AssayError | None = None
+    interrupted = False
+    screen = _Screen(quiet=given["as_json"])
+    with screen, Session(kept.folder / "logs", screen.note) as session:
+        before = signal.signal(signal.SIGTERM, _interrupt)
+        try:
+            for noun in pipe(session, request, Progress(screen.step, screen.note)):
+                kept.write(noun)
+                if isinstance(noun, Machine):
+                    machine = noun
+                    continue
+                rows.append(noun)
+                if given["as_json"]:
+                    print(encode(noun).decode(), flush=True)
+        except KeyboardInterrupt:
+            interrupted = True
+        except AssayError as mistake:
+            error = mistake
+        finally:
+            signal.signal(signal.SIGTERM, before)
     if not given["as_json"]:
         console = Console(highlight=False)
         if rows:
             table.show(console, rows, machine, timed)
         console.print(f"rows: {_short(kept)}", soft_wrap=True)
-    if isinstance(error, AssayError):
+    if error is not None:
         raise error
-    if error:
-        print(f"assay: {error}", file=sys.stderr)
+    if interrupted:
+        print("assay: interrupted; what was measured is kept", file=sys.stderr)
         return INTERRUPTED
     return exit_code(rows, require)
 
@@ -118,7 +120,7 @@ def duration(text: str, option: str) -> float:
 
 
 class _Screen:
-    """Progress on the error stream: a moving line on a terminal, nothing in a pipe or with --json."""
+    """Progress on the error stream: a moving line on a terminal, else only what must be known."""
 
     def __init__(self, *, quiet: bool):
         console = Console(stderr=True)

@@ -31,7 +31,7 @@ def inputs(make, n, dtype):  # what feeds it
 )
 '''
 
-TRITON = '''
+TRITON = """
 
 @triton.jit
 def kernel(y, x, n, BLOCK: tl.constexpr):
@@ -43,18 +43,18 @@ def kernel(y, x, n, BLOCK: tl.constexpr):
 @{name}.launcher("triton", knobs={{"BLOCK": [1024, 256]}})
 def launch(y, x, BLOCK):
     kernel[(triton.cdiv(x.numel(), BLOCK),)](y, x, x.numel(), BLOCK)
-'''
+"""
 
-CUDA = '''
+CUDA = """
 
 @{name}.launcher("cuda", source="{name}.cu", knobs={{"BLOCK": [256, 1024]}})
 def launch(k, y, x, BLOCK):
     n = x.numel()
     grid = (n + BLOCK - 1) // BLOCK
     k[f"{name}_kernel<{{k.type(x)}}>"](grid=grid, block=BLOCK)(y, x, n)
-'''
+"""
 
-CUDA_SOURCE = '''// y[i] = x[i] * sigmoid(x[i]) for i < n; one thread an element.
+CUDA_SOURCE = """// y[i] = x[i] * sigmoid(x[i]) for i < n; one thread an element.
 // Bytes: 2 n sizeof(T). FLOPs: about 4 n. Shapes: x and y hold n elements, contiguous.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -66,16 +66,16 @@ __global__ void {name}_kernel(T* y, const T* x, long long n) {{
     float v = static_cast<float>(x[i]);
     y[i] = static_cast<T>(v / (1.0f + expf(-v)));
 }}
-'''
+"""
 
-CPP = '''
+CPP = """
 
 @{name}.launcher("cpp", source="{name}.cpp")
 def launch(k, y, x):
     k.{name}_float32(y, x, x.numel())
-'''
+"""
 
-CPP_SOURCE = '''// y[i] = x[i] * sigmoid(x[i]) for i < n. Bytes: 8 n. FLOPs: about 4 n. Contiguous float32.
+CPP_SOURCE = """// y[i] = x[i] * sigmoid(x[i]) for i < n. Bytes: 8 n. FLOPs: about 4 n. Contiguous float32.
 #include <cmath>
 #include <cstdint>
 
@@ -83,7 +83,7 @@ extern "C" void {name}_float32(float* y, const float* x, int64_t n) {{
 #pragma omp parallel for if (n > 100000)
     for (int64_t i = 0; i < n; i++) y[i] = x[i] / (1.0f + std::exp(-x[i]));
 }}
-'''
+"""
 
 BODIES = {"triton": (TRITON, ""), "cuda": (CUDA, CUDA_SOURCE), "cpp": (CPP, CPP_SOURCE)}
 SUFFIX = {"cuda": ".cu", "cpp": ".cpp"}
@@ -108,7 +108,7 @@ def write(name: str, way: str) -> None:
         files[path.with_suffix(SUFFIX[way])] = source.format(name=stem)
     for file in files:
         if file.exists():
-            raise AssayError(f"assay new {name}: {file} is there already; choose another name")
+            raise AssayError(f"assay new {name}: {file} is there already; choose another")
     for file, text in files.items():
         file.write_text(text)
         print(f"wrote {file}")

@@ -178,8 +178,9 @@ class Child:
                 left = end - time.monotonic()
                 if left <= 0:
                     raise TimedOut
-                ready, _, _ = select.select([self.channel, self._control], [], [], left)
-                if self._control in ready and self.channel not in ready:
+                ends = self.channel.fileno(), self._control.fileno()
+                ready, _, _ = select.select(ends, [], [], left)
+                if ready == [ends[1]]:
                     raise Closed
             except Closed:
                 raise Ended(self._wait()) from None

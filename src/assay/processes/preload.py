@@ -9,7 +9,7 @@ import ctypes
 import sys
 
 import torch
-import torch.fx.experimental.symbolic_shapes  # noqa: F401 - brings sympy, a second of every child
+import torch.fx.experimental.symbolic_shapes  # brings sympy: a second of every child's life
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # malloc.h
 

@@ -8,6 +8,7 @@ them when the worker ends, when told to, and when the parent is gone. Run as
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -80,10 +81,8 @@ def _keep(request: dict, data: int, control: int, log: int) -> None:
     left, late = _end_all(pid)
     status = status if status is not None else late
     report = {"pid": pid, "status": status, "left": left}
-    try:
+    with contextlib.suppress(BrokenPipeError):  # the parent is gone: there is nobody to tell
         os.write(control, json.dumps(report).encode())
-    except BrokenPipeError:
-        pass  # the parent is gone; there is nobody left to tell
     os._exit(0)
 
 

@@ -1,1 +1,1 @@
-"""Rows -> what people read. It sees only rows and the machine in them, so a saved run reads alike."""
+"""Rows -> what people read. It sees rows and their machine alone: a saved run reads alike."""

@@ -1,4 +1,4 @@
-"""The table of a run: for each case who is right, who is fastest and by how much, then what next."""
+"""The table of a run: who is right, who is fastest and by how much, case by case; what next."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def lines(rows: Sequence[Row], timed: bool, machine: Machine | None = None) -> l
 
     Configurations with the same word and reason share a line.
     """
-    best = {}
+    best: dict[str, Row] = {}
     for row in rows:
         if row.timing and (row.variant not in best or _faster(row, best[row.variant])):
             best[row.variant] = row
@@ -125,13 +125,12 @@ def lines(rows: Sequence[Row], timed: bool, machine: Machine | None = None) -> l
 
 
 def _faster(one: Row, other: Row) -> bool:
-    assert one.timing and other.timing
+    assert one.timing
+    assert other.timing
     return one.timing.median < other.timing.median
 
 
-def _timed(
-    row: Row, ranked: Sequence[Row], rows: Sequence[Row], machine: Machine | None
-) -> Line:
+def _timed(row: Row, ranked: Sequence[Row], rows: Sequence[Row], machine: Machine | None) -> Line:
     timing = row.timing
     assert timing
     spread = (timing.high - timing.low) / 2 / timing.median
@@ -191,7 +190,8 @@ def comparison(row: Row, ranked: Sequence[Row]) -> str:
     if first is row:
         which = " of those on the CPU" if _mixed(ranked) and row.device == "cpu" else ""
         return f"fastest{which}" if len(peers) > 1 else ""
-    assert first.timing and row.timing
+    assert first.timing
+    assert row.timing
     low, middle, high = ratio(
         first.timing.samples, first.timing.rounds, row.timing.samples, row.timing.rounds
     )
@@ -209,7 +209,8 @@ def _mixed(ranked: Sequence[Row]) -> bool:
 
 
 def _comparable(one: Row, other: Row) -> bool:
-    assert one.timing and other.timing
+    assert one.timing
+    assert other.timing
     return (
         one.timing.schedule == other.timing.schedule
         and one.timing.method == other.timing.method
@@ -257,7 +258,11 @@ def _compiled(rows: Sequence[Row]) -> str:
 def facts(kernel: Compiled) -> str:
     """`38 registers, 0 B spilled, 64 B shared`."""
     spilled = (kernel.spill_store_bytes or 0) + (kernel.spill_load_bytes or 0)
-    parts = [f"{kernel.registers} registers", f"{spilled} B spilled", f"{kernel.shared_bytes} B shared"]
+    parts = [
+        f"{kernel.registers} registers",
+        f"{spilled} B spilled",
+        f"{kernel.shared_bytes} B shared",
+    ]
     return ", ".join(parts)
 
 
@@ -284,7 +289,9 @@ def advice(rows: Sequence[Row]) -> list[str]:
         found.append(f"       assay check ... -k {row.variant}{case}")
     if any(r.word == "check too weak" for r in rows):
         found.append("next:  choose inputs on which zeros are wrong; nothing here is evidence")
-    judged_slowly = [r for r in rows if r.verdict and r.verdict.judge in ("interpreter", "simulator")]
+    judged_slowly = [
+        r for r in rows if r.verdict and r.verdict.judge in ("interpreter", "simulator")
+    ]
     if not failed and judged_slowly:
         found.append("next:  run the same command on a machine with a GPU to time what is right")
     return found

@@ -82,7 +82,7 @@ def run(command: list[str], folder: Path | None = None) -> str:
 
 
 def first_error(log: str) -> str:
-    """The first line that is an error, with the source line; a compiler's first line often isn't."""
+    """The first line that is an error, with its source line; the very first often isn't."""
     found = ERROR.search(log)
     if not found:
         lines = [line for line in log.splitlines() if "error" in line.lower()]
@@ -92,7 +92,7 @@ def first_error(log: str) -> str:
     return found.group(0) + (f": {line}" if line else "")
 
 
-TYPES = {
+TYPES: dict[str, Any] = {
     "int8_t": ctypes.c_int8,
     "int16_t": ctypes.c_int16,
     "int": ctypes.c_int,

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from .. import cache
 from ..errors import BuildError, LaunchError
@@ -323,7 +323,9 @@ def _ptxas(log: str, arch: str) -> dict[str, Compiled]:
         values = {name: int(m.group(1)) if m else None for name, m in numbers.items()}
         if values["registers"] is not None and values["shared_bytes"] is None:
             values["shared_bytes"] = 0  # ptxas leaves it out where there is none
-        reports[match.group(1)] = Compiled(name=match.group(1), arch=match.group(2), **values)
+        reports[match.group(1)] = Compiled(
+            name=match.group(1), arch=match.group(2), **cast(dict[str, Any], values)
+        )
     return reports
 
 
@@ -404,7 +406,7 @@ def _arguments(name: str, args: tuple[Any, ...], parameters: list[list[Any]]) ->
             yield _scalar(name, index, value, kind)
         else:
             raise LaunchError(
-                f"{name}: argument {index} is a struct of {size} bytes; pass a NumPy scalar or array"
+                f"{name}: argument {index} is a struct of {size} bytes; pass a NumPy value"
             )
 
 

@@ -1,0 +1,38 @@
+# Two commands set everything up: `make try` runs the main job, `make test` passes the tests.
+PYTHON ?= python3
+VENV ?= .venv
+# The torch that is tested here; any from 2.11 on will do: make TORCH=torch try
+TORCH ?= torch==2.13.0
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: try test test-gpu check docs bench clean
+
+try: $(READY)
+	$(BIN)/assay bench softmax --quick
+
+test: $(READY)
+	$(BIN)/python -m pytest -n auto
+
+test-gpu: $(READY)
+	$(BIN)/python -m pytest -m gpu
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+docs: $(READY)
+	$(BIN)/python -m assay.rows > docs/schema/row-1.json
+
+bench: $(READY)
+	$(BIN)/python benchmarks/first_operators.py
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[all,dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) .assay
