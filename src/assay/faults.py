@@ -68,5 +68,5 @@ def _where(error: BaseException) -> str:
 
 
 def poisons_process(word: str) -> bool:
-    """Whether a process that met this can't be trusted with another kernel (a lost CUDA context)."""
+    """Whether this may have cost a process its CUDA context, so that it judges nothing more."""
     return word in ("crashed", "did not launch", "out of memory")

@@ -124,7 +124,7 @@ class Op:
     name: str
     reference: Callable[..., Any]
     inputs: Callable[..., tuple[Any, ...]]
-    cases: Sequence[Case | Mapping[str, Any]] = field(kw_only=True)
+    cases: Sequence[Any] = field(kw_only=True)  # of Case, once made
     flops: Callable[..., float] | None = field(default=None, kw_only=True)
     bytes: Callable[..., float] | None = field(default=None, kw_only=True)
     outputs: Callable[..., Sequence[tuple[Sequence[int], str]]] | None = field(
@@ -225,9 +225,8 @@ class Op:
         for variant in self.variants:
             if variant.name == name:
                 return variant
-        raise OpError(
-            f"{self.name}: no variant {name!r}; there are {', '.join(v.name for v in self.variants)}"
-        )
+        names = ", ".join(v.name for v in self.variants)
+        raise OpError(f"{self.name}: no variant {name!r}; there are {names}")
 
     def input_names(self, count: int) -> list[str]:
         """Names of `count` inputs: the reference's parameters, else `input0`, ..."""
@@ -238,7 +237,7 @@ class Op:
 def _source(op: str, name: str, function: Callable[..., Any], source: str | None) -> Path | None:
     if source is None:
         return None
-    beside = Path(inspect.unwrap(function).__code__.co_filename).parent  # type: ignore[attr-defined]
+    beside = Path(inspect.unwrap(function).__code__.co_filename).parent
     path = Path(source) if Path(source).is_absolute() else beside / source
     if not path.is_file():
         raise OpError(f"{op}: variant {name!r} names the source {source!r}; {path} is no file")

@@ -85,7 +85,7 @@ def from_object(value: Any, cells: Path) -> Target:
 
 
 def _write_cell(op: Op, filename: str, cells: Path) -> Path:
-    """The cell that defined an Op, as a file: children can import it, and it stays as the record."""
+    """The cell that defined an Op, as a file that children can import and that stays as record."""
     source = "".join(linecache.getlines(filename))
     if not source:
         raise TargetError(

@@ -6,10 +6,10 @@ For an output element t of an op whose longest reduction has n terms, allowed is
 
 u_out: unit roundoff of the output's dtype (storing it rounds once). u: unit roundoff of the
 arithmetic (float32 for 16-bit formats too, which accumulate in float32).
-d = |sum_j x_j df/dx_j xi_j| with random signs xi: how far t moves when every input moves by one relative unit, measured by
-evaluating the reference on inputs so perturbed. sqrt(n): rounding errors of a sum of n terms, even
-in the worst order, one by one, grow like a random walk (Higham, Accuracy and Stability of Numerical
-Algorithms, 2nd ed., section 2.8). The factor 4 is two units in the last place.
+d = |sum_j x_j df/dx_j xi_j| with random signs xi: how far t moves when every input moves by one
+relative unit, measured by evaluating the reference on inputs so perturbed. sqrt(n): rounding errors
+of a sum of n terms, even in the worst order, one by one, grow like a random walk (Higham, Accuracy
+and Stability of Numerical Algorithms, 2nd ed., section 2.8). The factor 4 is two units in the last place.
 
 If the eager reference in the case's own dtype needs more than half of that, because its
 intermediate results are rounded to 16 bits, the allowance is scaled to twice its worst.

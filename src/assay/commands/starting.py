@@ -75,7 +75,8 @@ def launch(k, y, x):
     k.{name}_float32(y, x, x.numel())
 """
 
-CPP_SOURCE = """// y[i] = x[i] * sigmoid(x[i]) for i < n. Bytes: 8 n. FLOPs: about 4 n. Contiguous float32.
+CPP_SOURCE = """// y[i] = x[i] * sigmoid(x[i]) for i < n.
+// Bytes: 8 n. FLOPs: about 4 n. Shapes: n float32 each, contiguous.
 #include <cmath>
 #include <cstdint>
 

@@ -118,7 +118,7 @@ def _three(what: str, value: Any) -> tuple[int, int, int]:
 
 
 LIMITS = {"grid": (2**31 - 1, 65_535, 65_535), "block": (1024, 1024, 64)}
-"""Of every compute capability from 3.0 on (CUDA C++ Programming Guide, technical specifications)."""
+"""Of every compute capability from 3.0 on (CUDA C++ Programming Guide, specifications)."""
 BLOCK_THREADS = 1024
 
 

@@ -34,8 +34,7 @@ def refuses(dtypes: list[Any]) -> str:
 
 
 def limit(seconds: float) -> None:
-    """Makes the simulator take torch tensors, refuse a launch that would take too long, and stop one
-    that does, between two blocks."""
+    """Makes the simulator take torch tensors, and refuse or stop a launch that takes too long."""
     from numba import cuda
     from numba.cuda.simulator import kernel as simulator
 
