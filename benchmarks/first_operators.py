@@ -1,0 +1,55 @@
+"""Builds, checks and times square and softmax in every way, and keeps the rows.
+
+`make bench`, or `python benchmarks/first_operators.py [--quick]`. Rows go to
+benchmarks/results/<card>/first_operators.jsonl: the raw samples, and the machine they belong to.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from assay.pipeline import Progress, Request, run
+from assay.report import table
+from assay.rows import Run
+from assay.session import Session
+from assay.target import parse
+from assay.types import Machine, Row
+
+RESULTS = Path(__file__).parent / "results"
+OPERATORS = ("square", "softmax")
+
+
+def main() -> None:
+    """Runs all of it; exits 1 if a kernel failed."""
+    kept = Run()
+    rows: list[Row] = []
+    machine: Machine | None = None
+    request = Request(tuple(parse(op) for op in OPERATORS), quick="--quick" in sys.argv)
+    with Session(kept.folder / "logs") as session:
+        for noun in run(session, request, Progress()):
+            kept.write(noun)
+            if isinstance(noun, Machine):
+                machine = noun
+            else:
+                rows.append(noun)
+    assert machine is not None
+    table.show(Console(highlight=False), rows, machine, timed=True)
+    folder = RESULTS / card(machine)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "first_operators.jsonl").write_bytes(kept.path.read_bytes())
+    print(f"rows: {folder / 'first_operators.jsonl'}")
+    raise SystemExit(any(row.outcome == "fail" for row in rows))
+
+
+def card(machine: Machine) -> str:
+    """The folder of a machine's results: its GPU's name, else its CPU's."""
+    name = machine.gpus[0].name if machine.gpus else machine.cpu
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+if __name__ == "__main__":
+    main()
