@@ -117,6 +117,10 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """Lowest and highest SM clock seen beside the samples."""
     copy_rate: float | None = None
     """Bytes a second (read + written) of a large copy, measured in the same schedule."""
+    kernels: int | None = None
+    """Kernels, copies and fills that CUPTI saw one call run (GPU)."""
+    kernel_seconds: float | None = None
+    """Sum of their durations, traced in a pass of its own."""
     seed: int | None = None
     notes: tuple[str, ...] = ()
 

@@ -43,7 +43,7 @@ class Events:
     restore: Callable[[], None] | None
     flush: Flush
     host_seconds: float
-    """How long the host needs to queue the call."""
+    """How long the host needs to queue the call, as measured before the samples."""
     calls: int = 1
     method: str = "events"
     cache: str = "cold L2"
@@ -51,6 +51,12 @@ class Events:
     """Samples taken again because the GPU began before the host was done."""
     late: int = 0
     """Samples for which even the longest wait did not help: launch time is in them."""
+    wait: float = 0.0
+    """How long the GPU is kept busy before the call; 0: twice the host's time and a margin."""
+
+    def __post_init__(self) -> None:
+        self.wait = self.wait or 2 * self.host_seconds + MARGIN_SECONDS
+        self.wait = min(self.wait, MOST_SLEEP_SECONDS)
 
     def sample(self) -> float:
         """Seconds between the events."""
@@ -59,7 +65,7 @@ class Events:
             if not late:
                 return seconds
             self.retaken += 1
-            self.host_seconds = min(2 * self.host_seconds, MOST_SLEEP_SECONDS / 2)
+            self.wait = min(2 * self.wait, MOST_SLEEP_SECONDS)
         self.late += 1
         return seconds
 
@@ -68,8 +74,7 @@ class Events:
         if self.restore:
             self.restore()
         self.flush()
-        wait = min(2 * self.host_seconds + MARGIN_SECONDS, MOST_SLEEP_SECONDS)
-        torch.cuda._sleep(int(wait * SLEEP_HZ))
+        torch.cuda._sleep(int(self.wait * SLEEP_HZ))
         start.record()
         self.call()
         end.record()

@@ -19,15 +19,26 @@ def refuse(
     host_seconds: float | None,
     copy_rate: float | None,
     cold_bytes: int | None,
+    kernels: int | None = None,
+    elsewhere: int = 0,
 ) -> str:
     """Empty, or why these samples give no number.
 
     cold_bytes: bytes that must come from or go to DRAM; None where the cache may hold them.
+    kernels: what CUPTI saw one call run; None if it was not asked.
+    elsewhere: how many of those ran on another stream.
     """
     if not samples or not all(math.isfinite(s) for s in samples):
         return "the clock gave no finite time"
     if min(samples) <= 0 or median <= 0:
         return "below the timer's resolution"
+    if elsewhere:
+        return (
+            f"work outside the current stream: {elsewhere} of {kernels} kernels and copies, which "
+            "the events do not see; launch on torch.cuda.current_stream()"
+        )
+    if kernels == 0:
+        return "nothing ran on the GPU in a timed call"
     if late > LATE_SHARE * len(samples):
         took = f", which took {1e6 * host_seconds:.0f} us" if host_seconds else ""
         return (

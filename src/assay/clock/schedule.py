@@ -194,6 +194,8 @@ class _Done:
             host_seconds=said["host_seconds"],
             copy_rate=said["copy_rate"],
             cold_bytes=_cold_bytes(row, said),
+            kernels=said.get("kernels"),
+            elsewhere=said.get("elsewhere", 0),
         )
         if why:
             return replace(row, not_timed=why)
@@ -217,6 +219,8 @@ class _Done:
             host_seconds=said["host_seconds"],
             clock_hz=tuple(hertz) if hertz else None,
             copy_rate=said["copy_rate"],
+            kernels=said.get("kernels"),
+            kernel_seconds=said.get("kernel_seconds"),
             seed=plan.seed,
             notes=_notes(said),
         )
@@ -224,9 +228,12 @@ class _Done:
 
 
 def _notes(said: dict[str, Any]) -> tuple[str, ...]:
-    if not said["retaken"]:
-        return ()
-    return (f"{said['retaken']} samples taken again: the launch was not hidden",)
+    notes = []
+    if said["retaken"]:
+        notes.append(f"{said['retaken']} samples taken again: the launch was not hidden")
+    if said.get("no_witness"):
+        notes.append(f"no-cupti: {said['no_witness']}")
+    return tuple(notes)
 
 
 def _cold_bytes(row: Row, said: dict[str, Any]) -> int | None:

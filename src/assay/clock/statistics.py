@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 DRAWS = 2000
-LEAST_BLOCKS = 5
+LEAST_BLOCKS = 10
 
 
 def interval(
@@ -21,7 +21,8 @@ def interval(
 ) -> tuple[float, float, float]:
     """(low, median, high): 95 % interval of the median.
 
-    Of fewer than 5 blocks it is the interval between order statistics that the binomial
+    It is widened by Student's t for the number of blocks: few blocks know their own spread only
+    roughly. Of fewer than 10 blocks it is the interval between order statistics that the binomial
     distribution gives (David and Nagaraja, Order Statistics, 3rd ed., section 7.1), or the range
     of the samples if they are few or resemble their neighbours: nothing narrower is known.
     """
@@ -38,7 +39,18 @@ def interval(
     starts = rng.integers(0, len(values) - length + 1, size=(draws, blocks))
     drawn = values[starts[..., None] + np.arange(length)].reshape(draws, -1)
     low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])
-    return float(low), middle, float(high)
+    wider = _widened(blocks)
+    return middle - wider * max(0.0, middle - low), middle, middle + wider * max(0.0, high - middle)
+
+
+def _widened(blocks: int) -> float:
+    """Student's 97.5 % quantile over the normal one, times sqrt(b / (b - 1)).
+
+    The quantile by its expansion in 1 / degrees of freedom (Abramowitz and Stegun, 26.7.5).
+    """
+    z, freedom = 1.959964, blocks - 1
+    t = z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+    return t / z * math.sqrt(blocks / freedom)
 
 
 def _skipped(n: int) -> int:
@@ -92,7 +104,17 @@ def ratio(
     return low, middle, high
 
 
-def verdict(low: float, middle: float, high: float, margin: float = 0.005) -> str:
+MARGIN = 0.005
+"""Smallest difference that is claimed, until the machine's own noise is measured."""
+
+
+def tick(samples: Sequence[float]) -> float:
+    """The clock's step: the smallest difference between two samples that differ; 0 if none do."""
+    steps = np.diff(np.unique(np.round(np.asarray(samples, dtype=float), 12)))
+    return float(steps.min()) if len(steps) else 0.0
+
+
+def verdict(low: float, middle: float, high: float, margin: float = MARGIN) -> str:
     """`faster`, `slower`, `same` or `cannot tell` for a ratio theirs / ours and its interval.
 
     margin: differences below it are not claimed (0.5 % until the machine's own is measured).
@@ -107,40 +129,51 @@ def verdict(low: float, middle: float, high: float, margin: float = 0.005) -> st
 
 
 def steadiness(samples: Sequence[float]) -> str:
-    """Empty, or what is wrong with the series: it drifts from first to last, or has two modes."""
+    """Empty, or what is wrong with the series: a step, a drift from first to last, or two modes."""
     values = np.asarray(samples, dtype=float)
     n = len(values)
     if n < 9:
         return ""
+    cut = _split(values)
+    if cut is not None:
+        later = values > cut
+        step = int(np.flatnonzero(later != later[0])[0])
+        if (later[step:] == later[step]).all():  # a single change from one to the other
+            a, b = np.median(values[:step]), np.median(values[step:])
+            return f"not steady: {seconds(float(a))}, then {seconds(float(b))}"
     third = n // 3
-    first, last = values[:third], values[-third:]
-    low_a, a, high_a = interval(first)
-    low_b, b, high_b = interval(last)
+    low_a, a, high_a = interval(values[:third])
+    low_b, b, high_b = interval(values[-third:])
     if abs(b / a - 1) > 0.01 and (low_b > high_a or low_a > high_b):
         return f"not steady: {seconds(a)}, then {seconds(b)}"
-    return _modes(values)
-
-
-def _modes(values: np.ndarray) -> str:
-    """Two clusters of log t, each of at least 5 %, more than 3 spreads and 5 % apart."""
-    logs = np.sort(np.log(np.maximum(values, 1e-12)))
-    n = len(logs)
-    least = max(2, math.ceil(0.05 * n))
-    if n < 20:
-        return ""
-    gaps = np.diff(logs)[least - 1 : n - least]
-    if len(gaps) == 0:
-        return ""
-    cut = int(gaps.argmax()) + least
-    one, two = logs[:cut], logs[cut:]
-    spread = max(1.4826 * float(np.median(np.abs(part - np.median(part)))) for part in (one, two))
-    apart = float(np.median(two) - np.median(one))
-    if float(gaps.max()) < max(3 * spread, 0.05) or apart < 3 * spread:
+    if cut is None or n < 20:  # of fewer, two clusters come about by chance
         return ""
     shares = [
-        f"{seconds(float(np.exp(np.median(p))))} ({100 * len(p) / n:.0f} %)" for p in (one, two)
+        f"{seconds(float(np.median(part)))} ({100 * len(part) / n:.0f} %)"
+        for part in (values[values <= cut], values[values > cut])
     ]
     return f"two modes: {', '.join(shares)}"
+
+
+def _split(values: np.ndarray) -> float | None:
+    """The largest time of the lower of two clusters; None if there are not two.
+
+    Each holds at least 5 %; they are more than 3 spreads and 5 % apart.
+    """
+    ordered = np.sort(values)
+    logs = np.log(np.maximum(ordered, 1e-12))
+    n = len(logs)
+    least = max(2, math.ceil(0.05 * n))
+    gaps = np.diff(logs)[least - 1 : n - least]
+    if len(gaps) == 0:
+        return None
+    cut = int(gaps.argmax()) + least
+    parts = logs[:cut], logs[cut:]
+    spread = max(1.4826 * float(np.median(np.abs(part - np.median(part)))) for part in parts)
+    apart = float(np.median(parts[1]) - np.median(parts[0]))
+    if float(gaps.max()) < max(3 * spread, 0.05) or apart < 3 * spread:
+        return None
+    return float(ordered[cut - 1])
 
 
 def seconds(value: float) -> str:

@@ -60,6 +60,8 @@ class Member:
     first_seconds: float = 0.0
     spent: float = 0.0
     facts: dict[str, Any] = field(default_factory=dict)
+    seen: dict[str, Any] = field(default_factory=dict)
+    """What CUPTI saw of one call."""
 
 
 def main(channel: Channel, threads: int, device: str) -> None:
@@ -89,24 +91,35 @@ def _run(channel: Channel, given: Plan, state: mmap.mmap) -> None:
         )
         return
     specs = output_specs(op, inputs, given.case)
-    flush = events.Flush(given.device) if given.device.startswith("cuda") else None
+    on_gpu = given.device.startswith("cuda")
+    gpu = _Gpu(given.device) if on_gpu else None
     members = []
     for index, entry in enumerate(given.entries):
         state[0] = index
         channel.send(loading=index)
         try:
-            members.append(_member(channel, given, op, inputs, specs, index, entry, flush))
+            members.append(_member(channel, given, op, inputs, specs, index, entry, gpu))
         except AssayError:
             raise
         except BaseException as error:  # noqa: BLE001 - a kernel's fault is its verdict
             traceback.print_exc()
             word, reason = faults.word_of(error)
             channel.send(failed=index, word=word, reason=reason)
-            if given.device.startswith("cuda") and faults.poisons_process(word):
+            if on_gpu and faults.poisons_process(word):
                 return
     if members:
-        _sample(channel, given, members, flush, state)
+        _sample(channel, given, members, gpu, state)
         _finish(channel, given, members, state)
+
+
+class _Gpu:
+    """What all members on a GPU share."""
+
+    def __init__(self, device: str):
+        from .witness import Witness
+
+        self.flush = events.Flush(device)
+        self.witness = Witness(device)
 
 
 def _member(
@@ -117,7 +130,7 @@ def _member(
     specs: Any,
     index: int,
     entry: Entry,
-    flush: events.Flush | None,
+    gpu: _Gpu | None,
 ) -> Member:
     """Builds a kernel, warms it up, and chooses its clock."""
     variant = find_variant(op, entry.variant)
@@ -143,8 +156,19 @@ def _member(
         if device == "cpu":
             member.clock = cpu.Cpu(call, restore, cpu.calls_for(seconds, restore is not None))
         else:
-            assert flush is not None
-            member.clock = events.Events(call, restore, flush, events.host_seconds(call))
+            assert gpu is not None
+            if restore:
+                restore()
+            seen = gpu.witness.watch(call)
+            if seen is not None:
+                member.seen = {
+                    "kernels": seen.kernels,
+                    "elsewhere": seen.elsewhere,
+                    "kernel_seconds": seen.seconds,
+                }
+            else:
+                member.seen = {"no_witness": gpu.witness.missing}
+            member.clock = events.Events(call, restore, gpu.flush, events.host_seconds(call))
     return member
 
 
@@ -194,12 +218,12 @@ def _sample(
     channel: Channel,
     given: Plan,
     members: list[Member],
-    flush: events.Flush | None,
+    gpu: _Gpu | None,
     state: mmap.mmap,
 ) -> None:
     """Rounds in random order until every kernel is known well enough or the time is spent."""
     order = random.Random(given.seed)
-    extra = _Extra(given, members, flush)
+    extra = _Extra(given, members, gpu.flush if gpu else None)
     for member in WARM_ROUNDS * members:  # alone they were warm; together they share caches, memory
         state[0] = member.index
         with torch.no_grad():
@@ -341,6 +365,7 @@ def _finish(channel: Channel, given: Plan, members: list[Member], state: mmap.mm
                 "first_seconds": member.first_seconds,
                 "ran": msgspec.to_builtins(ran),
                 **member.facts,
+                **member.seen,
             }
         )
     channel.send(done=results)

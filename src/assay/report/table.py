@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
-from ..clock.statistics import ratio, verdict
+from ..clock.statistics import MARGIN, ratio, tick, verdict
 from ..types import GPU, Compiled, Machine, Row
 from . import units
 
@@ -30,11 +30,16 @@ def show(console: Console, rows: Sequence[Row], machine: Machine | None, timed: 
 
 
 def _in_order(rows: Sequence[Row]) -> list[tuple[str, object]]:
-    found: list[tuple[str, object]] = []
+    """Ops and cases in the order of the variant that has most of them: rows end out of order."""
+    counts: dict[tuple[str, str], int] = {}
     for row in rows:
+        counts[row.op, row.variant] = counts.get((row.op, row.variant), 0) + 1
+    found: list[tuple[str, object]] = []
+    for row in sorted(rows, key=lambda r: -counts[r.op, r.variant]):
         if (row.op, row.case) not in found:
             found.append((row.op, row.case))
-    return found
+    ops = list(dict.fromkeys(row.op for row in rows))
+    return sorted(found, key=lambda pair: ops.index(pair[0]))
 
 
 LABEL, TIME, SPREAD = 34, 9, 8
@@ -195,7 +200,10 @@ def comparison(row: Row, ranked: Sequence[Row]) -> str:
     low, middle, high = ratio(
         first.timing.samples, first.timing.rounds, row.timing.samples, row.timing.rounds
     )
-    said = verdict(low, middle, high)
+    margin = max(MARGIN, tick([*first.timing.samples, *row.timing.samples]) / first.timing.median)
+    said = verdict(low, middle, high, margin)
+    if said in ("faster", "slower") and abs(row.timing.median / first.timing.median - 1) < margin:
+        said = "cannot tell"  # the pairs differ, the medians do not: the clock's steps decide
     if said in ("same", "slower"):
         return "no slower, within the spread"
     if said == "cannot tell":

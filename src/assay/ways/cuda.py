@@ -7,11 +7,9 @@ ptxas' report gives registers, spills and shared memory, the PTX gives the param
 
 from __future__ import annotations
 
-import ctypes
 import importlib.metadata
 import importlib.util
 import json
-import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,117 +18,46 @@ from pathlib import Path
 from typing import Any, cast
 
 from .. import cache
-from ..errors import BuildError, LaunchError
+from ..errors import BuildError
 from ..types import Compiled, Counters
 from . import Here, Job, Loaded
-from .cpp import number
+from .launch import (
+    SHARED_DEFAULT,
+    Launch,
+    Recorder,
+    arguments,
+    check_geometry,
+    check_shared,
+    configured_as,
+    type_of,
+)
 
 INCLUDE = Path(__file__).parent.parent / "include"
 FLAGS = ("-std=c++17", "-lineinfo", "-default-device")
 ERROR = re.compile(r"^(.*?)\((\d+)\): (?:catastrophic )?error:? ?(.*)$", re.MULTILINE)
-TYPES = {
-    "float64": "double",
-    "float32": "float",
-    "float16": "__half",
-    "bfloat16": "__nv_bfloat16",
-    "int64": "long long",
-    "int32": "int",
-    "int16": "short",
-    "int8": "signed char",
-    "uint8": "unsigned char",
-    "bool": "bool",
-    "complex64": "float2",
-    "complex128": "double2",
-}
 PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)\s+(\w+?)_param_(\d+)(?:\[(\d+)\])?")
-C_TYPES: dict[str, Any] = {
-    "f32": ctypes.c_float,
-    "f64": ctypes.c_double,
-    "u8": ctypes.c_uint8,
-    "u16": ctypes.c_uint16,
-    "u32": ctypes.c_uint32,
-    "u64": ctypes.c_uint64,
-    "s8": ctypes.c_int8,
-    "s16": ctypes.c_int16,
-    "s32": ctypes.c_int32,
-    "s64": ctypes.c_int64,
-}
 
 
 def here(device: str) -> Here:
-    for module, package in (("cuda", "cuda-bindings"), ("cuda.pathfinder", "cuda-pathfinder")):
-        if importlib.util.find_spec(module) is None:
+    # `cuda` alone is a namespace, which any one of its packages makes.
+    for module, package in (
+        ("cuda.bindings", "cuda-bindings"),
+        ("cuda.pathfinder", "cuda-pathfinder"),
+    ):
+        if not _found(module):
             return Here(reason=f"{package} is not installed: pip install 'assay[cuda]'")
     if device.startswith("cuda"):
-        if importlib.util.find_spec("cuda.core") is None:
+        if not _found("cuda.core"):
             return Here(reason="cuda-core is not installed: pip install 'assay[cuda]'")
         return Here(judge=device, timed=True)
     return Here(reason="no GPU", compiles=True)
 
 
-@dataclass(frozen=True)
-class Launch:
-    """One launch that a launcher asked for."""
-
-    name: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared: int
-
-
-class Recorder:
-    """`k` in a dry run: notes every launch."""
-
-    def __init__(self) -> None:
-        self.launches: list[Launch] = []
-
-    def __getitem__(self, name: str) -> Any:
-        def configured(*, grid: Any, block: Any, shared: int = 0) -> Any:
-            launch = Launch(name, _three("grid", grid), _three("block", block), int(shared))
-
-            def launched(*args: Any) -> None:
-                self.launches.append(launch)
-
-            return launched
-
-        return configured
-
-    @staticmethod
-    def type(value: Any) -> str:
-        """The C++ type of a tensor's elements."""
-        return type_of(value)
-
-
-def type_of(value: Any) -> str:
-    """The C++ type of a tensor's elements. Raises LaunchError if CUDA C++ has none."""
-    name = str(value.dtype).removeprefix("torch.")
-    if name not in TYPES:
-        raise LaunchError(f"CUDA C++ has no element type for torch.{name}")
-    return TYPES[name]
-
-
-def _three(what: str, value: Any) -> tuple[int, int, int]:
-    sizes = tuple(value) if isinstance(value, (tuple, list)) else (value,)
-    if not 1 <= len(sizes) <= 3 or not all(isinstance(s, int) for s in sizes):
-        raise LaunchError(f"{what}={value!r}: give one to three ints")
-    x, y, z = (*sizes, 1, 1)[:3]
-    return x, y, z
-
-
-LIMITS = {"grid": (2**31 - 1, 65_535, 65_535), "block": (1024, 1024, 64)}
-"""Of every compute capability from 3.0 on (CUDA C++ Programming Guide, specifications)."""
-BLOCK_THREADS = 1024
-
-
-def check_geometry(launch: Launch) -> None:
-    """Raises LaunchError for what no GPU can launch, naming the number and its limit."""
-    for what, sizes in (("grid", launch.grid), ("block", launch.block)):
-        for axis, size, most in zip("xyz", sizes, LIMITS[what]):
-            if not 1 <= size <= most:
-                raise LaunchError(f"{launch.name}: {what} {axis} = {size:,}, limits 1 to {most:,}")
-    threads = math.prod(launch.block)
-    if threads > BLOCK_THREADS:
-        raise LaunchError(f"{launch.name}: {threads:,} threads a block, limit {BLOCK_THREADS:,}")
+def _found(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # nothing below `cuda` at all
+        return False
 
 
 def load(job: Job) -> Loaded:
@@ -143,6 +70,9 @@ def load(job: Job) -> Loaded:
     source = job.variant.source
     assert source is not None
     built = compile_source(source, names, job)
+    for launch in recorder.launches:
+        facts = built.facts[launch.name]
+        check_shared(launch, facts.shared_bytes, facts.arch)
     kernels = tuple(_with_geometry(built.facts[name], recorder.launches, name) for name in names)
     handle: Any = Recorder()
     if job.device.startswith("cuda"):
@@ -176,7 +106,9 @@ def compile_source(source: Path, names: list[str], job: Job) -> Built:
     arch = job.variant.arch or job.arch
     parts = {
         "way": "cuda",
-        "sources": cache.source_digests([source], folders[:-1]),
+        "sources": cache.source_digests(
+            [source], [f for f in folders if f not in toolkit_headers()]
+        ),
         "names": names,
         "flags": [*FLAGS, *job.variant.flags],
         "include": [str(f) for f in folders],
@@ -280,6 +212,7 @@ def first_error(log: str, source: Path, options: list[str]) -> str:
     found = ERROR.search(log)
     if not found:
         lines = [line for line in log.splitlines() if line.strip()]
+        lines = [line for line in lines if re.search(r"\berror\b", line)] or lines  # ptxas' own
         return (lines or ["NVRTC said nothing; options: " + " ".join(options)])[0].strip()
     file, line, message = found.group(1), int(found.group(2)), found.group(3).strip()
     rest = log[found.end() :].splitlines()
@@ -356,27 +289,33 @@ class Module:
         self._device.set_current()
         code = ObjectCode.from_cubin(built.cubin.read_bytes())
         for name, lowered in built.lowered.items():
-            self._kernels[name] = (code.get_kernel(lowered), built.parameters[name])
+            self._kernels[name] = (
+                code.get_kernel(lowered),
+                built.parameters[name],
+                built.facts[name],
+            )
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._kernels:  # chosen by the data, so not seen in the dry run
             source = self._job.variant.source
             assert source is not None
             self._load(compile_source(source, [name], self._job))
-        kernel, parameters = self._kernels[name]
+        kernel, parameters, facts = self._kernels[name]
 
         def configured(*, grid: Any, block: Any, shared: int = 0) -> Any:
-            launch = Launch(name, _three("grid", grid), _three("block", block), int(shared))
+            launch = configured_as(name, grid, block, shared)
             check_geometry(launch)
+            check_shared(launch, facts.shared_bytes, facts.arch)
 
             def launched(*args: Any) -> None:
-                self._launch(kernel, launch, [*_arguments(name, args, parameters)])
+                over = launch.shared + (facts.shared_bytes or 0) > SHARED_DEFAULT
+                self._launch(kernel, launch, [*arguments(name, args, parameters)], over)
 
             return launched
 
         return configured
 
-    def _launch(self, kernel: Any, launch: Launch, args: list[Any]) -> None:
+    def _launch(self, kernel: Any, launch: Launch, args: list[Any], over: bool) -> None:
         import torch
         from cuda.core import LaunchConfig
         from cuda.core import launch as start
@@ -385,40 +324,7 @@ class Module:
         if current.cuda_stream not in self._streams:
             self._streams[current.cuda_stream] = self._device.create_stream(current)
         stream = self._streams[current.cuda_stream]
-        if launch.shared > 48 * 1024:
+        if over:
             kernel.attributes.max_dynamic_shared_size_bytes = launch.shared
         config = LaunchConfig(grid=launch.grid, block=launch.block, shmem_size=launch.shared)
         start(stream, config, kernel, *args)
-
-
-def _arguments(name: str, args: tuple[Any, ...], parameters: list[list[Any]]) -> Iterable[Any]:
-    """Tensors as pointers, numbers as the type that the parameter declares."""
-    if len(args) != len(parameters):
-        raise LaunchError(f"{name} takes {len(parameters)} arguments, and got {len(args)}")
-    for index, (value, (kind, size)) in enumerate(zip(args, parameters)):
-        if hasattr(value, "data_ptr"):
-            if value.device.type != "cuda":
-                raise LaunchError(f"{name}: argument {index} is on {value.device}: move it first")
-            yield value.data_ptr()
-        elif isinstance(value, ctypes._SimpleCData) or type(value).__module__ == "numpy":
-            yield value
-        elif kind in C_TYPES:
-            yield _scalar(name, index, value, kind)
-        else:
-            raise LaunchError(
-                f"{name}: argument {index} is a struct of {size} bytes; pass a NumPy value"
-            )
-
-
-def _scalar(name: str, index: int, value: Any, kind: str) -> Any:
-    # A launch would pass 7.0 to a `float` as a double, of which the kernel then reads half.
-    made = number(name, index, value, kind, kind.startswith("f"))
-    if isinstance(made, int):
-        bits = int(kind[1:])
-        # PTX says u32 for int and unsigned alike, so both ranges are taken.
-        if not -(1 << (bits - 1)) <= made < (1 << bits):
-            raise LaunchError(f"{name}: argument {index} has {bits} bits; {made} does not fit")
-        made &= (1 << bits) - 1
-    elif kind == "f32" and math.isfinite(made) and math.isinf(ctypes.c_float(made).value):
-        raise LaunchError(f"{name}: argument {index} is declared float; {made} does not fit")
-    return C_TYPES[kind](made)
