@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from .op import Op, parse_values
+from .errors import AssayError
+from .op import ALIASES, Op, parse_values
 from .pipeline import Progress, Request, run
 from .rows import RUNS, Run
 from .session import Session
 from .target import StopImport, Target, from_object, parse
 from .types import Machine, Row
 
+ADAPT = ("like", "inputs", "fills", "kernelbench")
 INSIDE = "ASSAY_CHILD"
 """Set in children: a script that is imported there must not start over."""
 
@@ -41,9 +44,18 @@ def bench(target: str | Op | Target, **options: Any) -> list[Row]:
 def _run(target: str | Op | Target, *, timed: bool, **options: Any) -> list[Row]:
     if os.environ.get(INSIDE):
         raise StopImport
-    adapt = {k: options.pop(k) for k in ("like", "inputs", "fills", "kernelbench") if k in options}
+    adapt = {k: options.pop(k) for k in ADAPT if k in options}
     if "inputs" in adapt:
-        adapt["inputs"] = tuple(adapt["inputs"])
+        given = adapt["inputs"]
+        adapt["inputs"] = (given,) if isinstance(given, str) else tuple(given)
+    known = [f.name for f in fields(Request) if f.name not in ("targets", "timed")]
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise AssayError(
+            f"no option called {unknown[0]!r}; the options are {', '.join([*known, *ADAPT])}"
+        )
+    if adapt and not isinstance(target, str):
+        raise AssayError(f"{next(iter(adapt))}= goes with a target 'file.py:name', not an object")
     if isinstance(target, str):
         target = parse(target, **adapt)
     elif not isinstance(target, Target):
@@ -53,6 +65,7 @@ def _run(target: str | Op | Target, *, timed: bool, **options: Any) -> list[Row]
     for name in ("dtypes", "variants"):
         value = options.get(name, ())
         options[name] = (value,) if isinstance(value, str) else tuple(value)
+    options["dtypes"] = tuple(ALIASES.get(d, d) for d in options["dtypes"])
     kept = Run()
     rows: list[Row] = []
     with Session(kept.folder / "logs") as session:

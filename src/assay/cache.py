@@ -7,6 +7,7 @@ the operating system's, so it ends with its holder, however that ended.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -50,15 +51,35 @@ def build(
     key = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:32]
     place = root() / key[:2] / key
     start = time.monotonic()
-    if not (place / "entry.json").exists():
+    kept = _kept(place)
+    if kept is None:
         place.parent.mkdir(parents=True, exist_ok=True)
         with _locked(place.with_suffix(".lock"), what, say):
-            if not (place / "entry.json").exists():
+            kept = _kept(place)
+            if kept is None:
+                _sweep(place)
                 return place, _make(place, what, key, parts, make, start)
-    os.utime(place / "entry.json")  # shows in the listing when it was last used
+    with contextlib.suppress(OSError):  # a cache that is read-only, or was just cleared
+        os.utime(place / "entry.json")  # shows in the listing when it was last used
     seconds = time.monotonic() - start
-    log = json.loads((place / "entry.json").read_text())["log"]
-    return place, Build(seconds=seconds, cached=True, key=key, log=log)
+    return place, Build(seconds=seconds, cached=True, key=key, log=kept["log"])
+
+
+def _kept(place: Path) -> dict[str, Any] | None:
+    """What is noted of a whole entry; None if there is none."""
+    try:
+        noted: dict[str, Any] = json.loads((place / "entry.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return noted
+
+
+def _sweep(place: Path) -> None:
+    """Removes what a builder of this entry left when it was killed. The lock is held."""
+    for left in place.parent.glob(f"{place.name}.*"):
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+    shutil.rmtree(place, ignore_errors=True)
 
 
 def _make(
@@ -134,12 +155,15 @@ def entries() -> Iterator[Entry]:
     """Every entry, the one last used first."""
     found = []
     for path in root().glob("*/*/entry.json"):
-        said = json.loads(path.read_text())
-        size = sum(p.stat().st_size for p in path.parent.rglob("*") if p.is_file())
-        used = path.stat().st_mtime
-        found.append(
-            Entry(path.parent.name, said["what"], said["seconds"], size, used, path.parent)
-        )
+        said = _kept(path.parent)
+        if said is None or "." in path.parent.name:  # being built, or being removed
+            continue
+        with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+            size = sum(p.stat().st_size for p in path.parent.rglob("*") if p.is_file())
+            used = path.stat().st_mtime
+            found.append(
+                Entry(path.parent.name, said["what"], said["seconds"], size, used, path.parent)
+            )
     yield from sorted(found, key=lambda entry: -entry.used)
 
 
@@ -148,7 +172,9 @@ def clear(match: str = "") -> int:
     count = 0
     for entry in list(entries()):
         if match in entry.what or entry.key.startswith(match):
-            shutil.rmtree(entry.place)
+            gone = Path(tempfile.mkdtemp(prefix=f"{entry.key}.", dir=entry.place.parent))
+            os.rename(entry.place, gone)  # at once, so that nobody meets half an entry
+            shutil.rmtree(gone, ignore_errors=True)
             count += 1
     return count
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,32 +47,61 @@ ALIASES = {
 
 def grid(**axes: Iterable[Scalar]) -> tuple[Case, ...]:
     """Every combination of the values of each name, as Cases; the first names vary slowest."""
-    lists = {name: _axis(name, values) for name, values in axes.items()}
+    lists = {name: _axis(f"grid({name}=...)", values) for name, values in axes.items()}
     return tuple(_case(dict(zip(lists, combo))) for combo in itertools.product(*lists.values()))
 
 
-def _axis(name: str, values: Iterable[Scalar] | Scalar) -> list[Scalar]:
+def _axis(what: str, values: Iterable[Scalar] | Scalar) -> list[Scalar]:
     if isinstance(values, (str, int, float, bool)):
         return [values]
+    if not isinstance(values, Iterable):
+        raise OpError(f"{what}: {values!r} is no value and no list of values")
     listed = list(values)
     if not listed:
-        raise OpError(f"grid({name}=[]): no value given; every axis needs at least one")
+        raise OpError(f"{what}: no value given; at least one is needed")
     return listed
 
 
 def _case(values: Mapping[str, Any], seed: int = 0) -> Case:
-    for name, value in values.items():
-        if not str(name).isidentifier():
-            raise OpError(f"case {dict(values)}: {name!r} is no name that a function can take")
-        if not isinstance(value, (bool, int, float, str)):
-            raise OpError(
-                f"case value {name}={value!r} is a {type(value).__name__}; "
-                "a case holds int, float, bool or str (a dtype by its name, e.g. 'float32')"
-            )
-        if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            raise OpError(f"case value {name}={value} does not fit 64 bits")
-    named = {n: ALIASES.get(v, v) if "dtype" in n else v for n, v in values.items()}
+    plain = {name: _value("case value", name, value) for name, value in values.items()}
+    named = {n: ALIASES.get(str(v), v) if "dtype" in n else v for n, v in plain.items()}
     return Case(named, seed)
+
+
+def _value(what: str, name: str, value: Any) -> Scalar:
+    """A value of a case or a knob as rows can hold it. Raises OpError naming it."""
+    if not (isinstance(name, str) and name.isidentifier()):
+        raise OpError(f"{what} {name}={value!r}: {name!r} is no name that a function can take")
+    if not isinstance(value, (bool, int, float, str)):
+        raise OpError(
+            f"{what} {name}={value!r} is a {type(value).__name__}; "
+            "it must be int, float, bool or str (a dtype by its name, e.g. 'float32')"
+        )
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise OpError(f"{what} {name}={value} does not fit 64 bits")
+    # NumPy's float64 is a float, and an IntEnum an int: rows hold the plain kind.
+    kind = next(k for k in (bool, int, float, str) if isinstance(value, k))
+    return value if type(value) is kind else kind(value)
+
+
+def _cases(op: str, given: Any) -> tuple[Case, ...]:
+    if isinstance(given, (Case, Mapping, str)) or not isinstance(given, Iterable):
+        raise OpError(f"{op}: cases={given!r}: give a list of cases, e.g. assay.grid(n=[1, 1000])")
+    cases: dict[str, Case] = {}
+    for case in given:
+        if not isinstance(case, (Case, Mapping)):
+            raise OpError(f"{op}: case {case!r} is no dict of values, e.g. dict(n=1000)")
+        made = _case(case.values, case.seed) if isinstance(case, Case) else _case(case)
+        if cases.setdefault(repr(made), made) is not made:
+            raise OpError(f"{op}: case {made.label!r} is given twice; drop one")
+    if not cases:
+        raise OpError(f"{op}: no cases; give e.g. cases=assay.grid(n=[1, 1000])")
+    return tuple(cases.values())
+
+
+def _words(given: str | Iterable[str]) -> tuple[str, ...]:
+    """One string is one word, not its letters."""
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,16 +166,14 @@ class Op:
     variants: list[Variant] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not self.name.replace("_", "").isalnum() or not self.name.isascii():
+        plain = isinstance(self.name, str) and self.name.isascii()
+        if not plain or not self.name.replace("_", "").isalnum():
             raise OpError(f"Op({self.name!r}): a name is letters, digits and underscores")
         for role in ("reference", "inputs"):
             if not callable(getattr(self, role)):
                 raise OpError(f"{self.name}: {role} is {getattr(self, role)!r}, not a function")
-        cases = tuple(c if isinstance(c, Case) else _case(c) for c in self.cases)
-        if not cases:
-            raise OpError(f"{self.name}: no cases; give e.g. cases=assay.grid(n=[1, 1000])")
-        object.__setattr__(self, "cases", cases)
-        mutates = (self.mutates,) if isinstance(self.mutates, str) else tuple(self.mutates)
+        object.__setattr__(self, "cases", _cases(self.name, self.cases))
+        mutates = _words(self.mutates)
         unknown = [name for name in mutates if name not in parameters(self.reference)]
         if unknown:
             raise OpError(
@@ -193,7 +219,11 @@ class Op:
                 f"{self.name}: variant {name!r} declares {unknown[0]!r}; "
                 f"known are {', '.join(sorted(allowed))}"
             )
-        knobs = {k: tuple(_axis(k, v)) for k, v in dict(declared.get("knobs") or {}).items()}
+        where = f"{self.name}: variant {name!r}"
+        layouts = declared.get("layouts", "contiguous")
+        if layouts not in ("contiguous", "any"):
+            raise OpError(f"{where}: layouts={layouts!r}; say 'contiguous' or 'any'")
+        knobs = _knobs(where, function, declared.get("knobs") or {})
         self._add(
             Variant(
                 name,
@@ -205,16 +235,16 @@ class Op:
                 declared.get("when"),
                 declared.get("precision", ""),
                 declared.get("arch", ""),
-                tuple(declared.get("flags", ())),
-                tuple(declared.get("include", ())),
-                declared.get("layouts", "contiguous"),
+                _words(declared.get("flags", ())),
+                tuple(str(_beside(function, f)) for f in _words(declared.get("include", ()))),
+                layouts,
             )
         )
         return function
 
     def _add(self, variant: Variant) -> None:
         known = next((v for v in self.variants if v.name == variant.name), None)
-        if known and variant.name in ("eager", "compiled"):
+        if known and known.function is self.reference:
             self.variants.remove(known)  # a user's own `eager` takes the derived one's place
         elif known:
             raise OpError(f"{self.name}: two variants are called {variant.name!r}; rename one")
@@ -237,11 +267,36 @@ class Op:
 def _source(op: str, name: str, function: Callable[..., Any], source: str | None) -> Path | None:
     if source is None:
         return None
-    beside = Path(inspect.unwrap(function).__code__.co_filename).parent
-    path = Path(source) if Path(source).is_absolute() else beside / source
+    path = _beside(function, source)
     if not path.is_file():
         raise OpError(f"{op}: variant {name!r} names the source {source!r}; {path} is no file")
     return path
+
+
+def _beside(function: Callable[..., Any], path: str) -> Path:
+    """A relative path is meant from the file that holds the function."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return Path(code.co_filename).parent / path if code else Path(path).absolute()
+
+
+def _knobs(
+    where: str, function: Callable[..., Any], given: Mapping[str, Any]
+) -> dict[str, tuple[Scalar, ...]]:
+    """The knobs with their values. Raises OpError for one that the function does not take."""
+    try:
+        signature = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a built-in does not tell
+        signature = None
+    knobs = {}
+    for name, values in given.items():
+        listed = _axis(f"{where}: knob {name}", values)
+        knobs[name] = tuple(_value(f"{where}: knob", name, value) for value in listed)
+        if signature is None or any(p.kind is p.VAR_KEYWORD for p in signature):
+            continue
+        if all(p.name != name for p in signature):
+            names = ", ".join(p.name for p in signature)
+            raise OpError(f"{where} has the knob {name!r}, and its function takes ({names})")
+    return knobs
 
 
 def parameters(function: Callable[..., Any]) -> list[str]:
@@ -281,6 +336,13 @@ def make_inputs(op: Op, make: Any, case: Case) -> tuple[Any, ...]:
             f"{op.name}: the cases have {unknown[0]!r}, and inputs(make, {', '.join(names)}) "
             "does not take it; add the parameter or drop it from the cases"
         )
+    variadic = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    for p in list(signature.parameters.values())[1:]:
+        if p.kind not in variadic and p.default is p.empty and p.name not in case.values:
+            raise OpError(
+                f"{op.name}: inputs takes {p.name!r}, and the case {case.label!r} has no such "
+                "value; add it to the cases or give the parameter a default"
+            )
     made = op.inputs(make, **case.values)
     if not isinstance(made, tuple):
         raise OpError(
@@ -321,7 +383,7 @@ def scalar(text: str) -> Scalar:
         except ValueError:
             continue
     shift = text.split("<<")
-    if len(shift) == 2 and all(part.strip().isdigit() for part in shift):
+    if len(shift) == 2 and all(part.isdecimal() for part in shift) and int(shift[1]) < 64:
         return int(shift[0]) << int(shift[1])
     return text
 
@@ -338,13 +400,13 @@ def ops_in(module: Any) -> list[Op]:
 def cost(op: Op, what: str, case: Case) -> int | None:
     """`bytes` or `flops` of one call, as declared; None if the Op does not say.
 
-    Raises OpError if it is not a finite number of at least 0.
+    Raises OpError if it is not a number of at least 0 that fits 64 bits.
     """
     function = {"bytes": op.bytes, "flops": op.flops}[what]
     if function is None:
         return None
     value = call_with(function, case.values, f"{op.name}: {what}")
-    if not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+    if not isinstance(value, (int, float)) or not 0 <= value < 2**63:
         raise OpError(f"{op.name}: {what}({case.label}) gave {value!r}; give a count >= 0")
     return int(value)
 

@@ -10,6 +10,7 @@ import datetime
 import json
 import math
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from .errors import RowsError
 from .types import SCHEMA, Machine, Row
 
 RUNS = Path(".assay") / "runs"
+FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+"""What JSON lacks, by the name under `$float`."""
 
 
 def encode(noun: msgspec.Struct) -> bytes:
@@ -31,7 +34,7 @@ def decode(line: bytes | str, kind: Any = Row | Machine, where: str = "this line
     """The noun that `encode` wrote. Raises RowsError, naming `where`, for anything else."""
     try:
         raw = msgspec.json.decode(line)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RowsError(
             f"reading {where}: it is not whole JSON ({error}); "
             "a run that was cut off can lose its last line: delete that line and read again"
@@ -44,7 +47,7 @@ def decode(line: bytes | str, kind: Any = Row | Machine, where: str = "this line
         )
     try:
         return msgspec.convert(_floats_in(raw), kind)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, KeyError) as error:
         raise RowsError(
             f"reading {where}: it is no row of schema {version} ({error}); was it edited by hand?"
         ) from None
@@ -79,7 +82,7 @@ def _floats_out(value: Any) -> Any:
 def _floats_in(value: Any) -> Any:
     if isinstance(value, dict):
         if value.keys() == {"$float"}:
-            return float(value["$float"])
+            return FLOATS[value["$float"]]
         return {name: _floats_in(item) for name, item in value.items()}
     if isinstance(value, list):
         return [_floats_in(item) for item in value]
@@ -144,18 +147,20 @@ def read(path: str | os.PathLike[str]) -> Iterator[Row | Machine]:
 
 
 def find_run(name: str = "last", root: Path | None = None) -> Path:
-    """The rows of a run: `last`, `last~1`, the name of its folder, or a path."""
+    """The rows of a run: `last`, `last~1`, the name of its folder, or a path.
+
+    A run that ended before its first line does not count. Raises RowsError if there is none.
+    """
     if Path(name).is_file():
         return Path(name)
     runs = (root or Path.cwd()) / RUNS
-    folders = sorted(p for p in runs.glob("*") if p.is_dir()) if runs.is_dir() else []
-    if name.startswith("last"):
-        back = name[4:].lstrip("~") or "0"
-        if back.isdigit() and int(back) < len(folders):
-            return folders[-1 - int(back)] / "rows.jsonl"
-    elif (runs / name / "rows.jsonl").is_file():
+    held = sorted(p.parent for p in runs.glob("*/rows.jsonl") if p.stat().st_size)
+    back = re.fullmatch(r"last(?:~(\d+))?", name)
+    if back and int(back[1] or 0) < len(held):
+        return held[-1 - int(back[1] or 0)] / "rows.jsonl"
+    if name and (runs / name / "rows.jsonl").is_file():
         return runs / name / "rows.jsonl"
-    raise RowsError(f"looking for run {name!r}: {runs} holds {len(folders)} runs; bench first")
+    raise RowsError(f"looking for run {name!r}: {runs} holds {len(held)} runs; bench first")
 
 
 def main() -> None:

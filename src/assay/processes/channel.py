@@ -34,7 +34,7 @@ class Channel:
         body = msgspec.msgpack.encode(message)
         try:
             self.sock.sendall(HEAD.pack(len(body)) + body)
-        except (BrokenPipeError, ConnectionResetError):
+        except OSError:  # gone, or ended by another thread
             raise Closed from None
 
     def receive(self, seconds: float | None = None) -> dict[str, Any] | None:

@@ -64,6 +64,7 @@ class ForkServer:
 
     def __init__(self, preload: tuple[str, ...] = PRELOAD):
         self._lock = threading.Lock()
+        self._ready = False
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(_import_path())}
         self.process = subprocess.Popen(
@@ -85,14 +86,14 @@ class ForkServer:
     def wait_ready(self, seconds: float = START_SECONDS) -> None:
         """Waits until torch is imported. Raises AssayError if it can't be."""
         with self._lock:
-            if self._sock.gettimeout() is not None:
+            if self._ready:
                 return
             self._sock.settimeout(seconds)
             try:
-                answer = self._sock.recv(1)
-            except TimeoutError:
-                answer = b""
-        if answer != b"+":
+                self._ready = self._sock.recv(1) == b"+"
+            except (TimeoutError, ConnectionResetError):
+                self._ready = False
+        if not self._ready:
             raise AssayError(
                 "starting the process that forks children: it ended or hung while importing torch "
                 "(see above); `assay doctor` says what is missing"
@@ -139,6 +140,8 @@ class ForkServer:
     def close(self) -> None:
         """Ends the server. Children have their own keepers, so end those first."""
         self._sock.close()
+        if not self._ready:  # it would finish importing torch first, for nobody
+            self.process.kill()
         try:
             self.process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
@@ -153,64 +156,84 @@ def _import_path() -> list[str]:
 
 
 class Child:
-    """One running child. `receive` returns, or raises Ended or TimedOut; then call `end`."""
+    """One running child. `receive` returns, or raises Ended or TimedOut; then call `end`.
+
+    One thread talks to it; any thread may end it, and who waits for a message then gets Ended.
+    """
 
     def __init__(self, channel: Channel, control: socket.socket):
         self.channel = channel
         self._control = control
         self._status: Status | None = None
+        self._settling = threading.Lock()
+        """Held by whoever reads the keeper's report."""
+        self._talking = threading.Lock()
+        """Held by whoever uses the channel: nobody may close it under them."""
 
     def send(self, **message: Any) -> None:
         """Sends a message. Raises Ended if the child is gone."""
-        try:
-            self.channel.send(**message)
-        except Closed:
-            raise Ended(self.end()) from None
+        with self._talking:
+            try:
+                if self._status is None:
+                    self.channel.send(**message)
+                    return
+            except Closed:
+                pass
+        raise Ended(self.end())
 
     def receive(self, seconds: float) -> dict[str, Any]:
         """The child's next message. Raises TimedOut after `seconds`, Ended if it is gone."""
         end = time.monotonic() + seconds
-        while True:
+        with self._talking:
             try:
-                message = self.channel.receive(0)
-                if message is not None:
-                    return message
-                left = end - time.monotonic()
-                if left <= 0:
-                    raise TimedOut
-                ends = self.channel.fileno(), self._control.fileno()
-                ready, _, _ = select.select(ends, [], [], left)
-                if ready == [ends[1]]:
-                    raise Closed
+                while self._status is None:
+                    message = self.channel.receive(0)
+                    if message is not None:
+                        return message
+                    left = end - time.monotonic()
+                    if left <= 0:
+                        raise TimedOut
+                    both = [self.channel.sock, self._control]
+                    ready, _, _ = select.select(both, [], [], left)
+                    if ready == [self._control]:
+                        break
             except Closed:
-                raise Ended(self._wait()) from None
-
-    def _wait(self) -> Status:
-        """The keeper's report; a worker that closed its channel without ending is ended."""
-        if self._status is None:
-            self._control.settimeout(1.0)
-            try:
-                self._status = _parse(self._control.recv(1 << 16))
-            except TimeoutError:
-                return self.end()
-            self._close()
-        return self._status
+                pass
+            status = self._settle(1.0)
+        if status is None:  # it closed its channel, or sent garbage, and goes on
+            status = self.end()
+        self._close()
+        raise Ended(status)
 
     def end(self) -> Status:
         """Ends the child and everything below it; waits a bounded time."""
         if self._status is None:
-            self._control.settimeout(END_SECONDS + 2)
-            try:
+            with contextlib.suppress(OSError):  # ended already: its report is there to be read
                 self._control.sendall(b"k")
-                self._status = _parse(self._control.recv(1 << 16))
-            except (TimeoutError, BrokenPipeError, ConnectionResetError):
-                self._status = Status(None, None)
-            self._close()
-        return self._status
+        status = self._settle(END_SECONDS + 2) or Status(None, None)
+        self._status = status
+        self._close()
+        return status
+
+    def _settle(self, seconds: float) -> Status | None:
+        """The keeper's report; None if there is none within `seconds`."""
+        with self._settling:
+            if self._status is None:
+                self._control.settimeout(seconds)
+                try:
+                    self._status = _parse(self._control.recv(1 << 16))
+                except TimeoutError:
+                    return None
+                except ConnectionResetError:
+                    self._status = _parse(b"")
+            return self._status
 
     def _close(self) -> None:
-        self._control.close()
-        self.channel.close()
+        """Closes both sockets, unless somebody waits on them, who then does it."""
+        if self._talking.acquire(blocking=False):
+            self._control.close()
+            self.channel.close()
+            self._talking.release()
 
 
 def _parse(report: bytes) -> Status:

@@ -39,7 +39,10 @@ def main() -> None:
     gc.collect()
     gc.freeze()  # children share these pages instead of copying them at their first collection
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended keepers leave no zombies
-    sock.sendall(b"+")
+    try:
+        sock.sendall(b"+")
+    except BrokenPipeError:
+        return  # the parent was done before this process was ready
     while True:
         head, fds, _, _ = socket.recv_fds(sock, 1 << 20, 3)
         if not head:

@@ -1,0 +1,179 @@
+"""One CUDA launch: its geometry within the limits, its arguments as the kernel declares them.
+
+Nothing here needs a GPU, so that what can't be launched is refused by name without one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import LaunchError
+from .cpp import number
+
+TYPES = {
+    "float64": "double",
+    "float32": "float",
+    "float16": "__half",
+    "bfloat16": "__nv_bfloat16",
+    "int64": "long long",
+    "int32": "int",
+    "int16": "short",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "bool": "bool",
+    "complex64": "float2",
+    "complex128": "double2",
+}
+C_TYPES: dict[str, Any] = {
+    "f32": ctypes.c_float,
+    "f64": ctypes.c_double,
+    "u8": ctypes.c_uint8,
+    "u16": ctypes.c_uint16,
+    "u32": ctypes.c_uint32,
+    "u64": ctypes.c_uint64,
+    "s8": ctypes.c_int8,
+    "s16": ctypes.c_int16,
+    "s32": ctypes.c_int32,
+    "s64": ctypes.c_int64,
+}
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch that a launcher asked for."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+
+
+def configured_as(name: str, grid: Any, block: Any, shared: Any) -> Launch:
+    """A launch as a launcher writes it: `grid` and `block` of one to three ints."""
+    return Launch(name, _three("grid", grid), _three("block", block), int(shared))
+
+
+class Recorder:
+    """`k` in a dry run: notes every launch."""
+
+    def __init__(self) -> None:
+        self.launches: list[Launch] = []
+
+    def __getitem__(self, name: str) -> Any:
+        def configured(*, grid: Any, block: Any, shared: int = 0) -> Any:
+            launch = configured_as(name, grid, block, shared)
+
+            def launched(*args: Any) -> None:
+                self.launches.append(launch)
+
+            return launched
+
+        return configured
+
+    @staticmethod
+    def type(value: Any) -> str:
+        """The C++ type of a tensor's elements."""
+        return type_of(value)
+
+
+def type_of(value: Any) -> str:
+    """The C++ type of a tensor's elements. Raises LaunchError if CUDA C++ has none."""
+    name = str(value.dtype).removeprefix("torch.")
+    if name not in TYPES:
+        raise LaunchError(f"CUDA C++ has no element type for torch.{name}")
+    return TYPES[name]
+
+
+def _three(what: str, value: Any) -> tuple[int, int, int]:
+    sizes = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    if not 1 <= len(sizes) <= 3 or not all(isinstance(s, int) for s in sizes):
+        raise LaunchError(f"{what}={value!r}: give one to three ints")
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
+
+
+LIMITS = {"grid": (2**31 - 1, 65_535, 65_535), "block": (1024, 1024, 64)}
+"""Of every compute capability from 3.0 on (CUDA C++ Programming Guide, specifications)."""
+BLOCK_THREADS = 1024
+
+
+def check_geometry(launch: Launch) -> None:
+    """Raises LaunchError for what no GPU can launch, naming the number and its limit."""
+    for what, sizes in (("grid", launch.grid), ("block", launch.block)):
+        for axis, size, most in zip("xyz", sizes, LIMITS[what]):
+            if not 1 <= size <= most:
+                raise LaunchError(f"{launch.name}: {what} {axis} = {size:,}, limits 1 to {most:,}")
+    threads = math.prod(launch.block)
+    if threads > BLOCK_THREADS:
+        raise LaunchError(f"{launch.name}: {threads:,} threads a block, limit {BLOCK_THREADS:,}")
+
+
+SHARED_DEFAULT = 48 * 1024
+SHARED_OPTIN = {
+    **{"70": 98_304, "72": 98_304, "75": 65_536, "80": 166_912, "86": 101_376, "87": 166_912},
+    **{"89": 101_376, "90": 232_448, "100": 232_448, "103": 232_448, "120": 101_376},
+}
+"""Most shared bytes a block by compute capability (CUDA C++ Programming Guide, as above)."""
+
+
+def check_shared(launch: Launch, static: int | None, arch: str) -> None:
+    """Raises LaunchError for more shared memory than a block of this architecture can have."""
+    most = SHARED_OPTIN.get(re.sub(r"\D", "", arch))
+    if most is not None and launch.shared + (static or 0) > most:
+        raise LaunchError(
+            f"{launch.name}: shared memory: asked {launch.shared:,} + static {static or 0:,}; "
+            f"default {SHARED_DEFAULT:,}; opt-in {most:,} on {arch}"
+        )
+
+
+def arguments(name: str, args: tuple[Any, ...], parameters: list[list[Any]]) -> Iterable[Any]:
+    """Tensors as pointers, numbers as the type that the parameter declares."""
+    if len(args) != len(parameters):
+        raise LaunchError(f"{name} takes {len(parameters)} arguments, and got {len(args)}")
+    for index, (value, (kind, size)) in enumerate(zip(args, parameters)):
+        if hasattr(value, "data_ptr"):
+            if kind != "u64":
+                raise LaunchError(f"{name}: argument {index} is declared {kind}, and got a tensor")
+            if value.device.type != "cuda":
+                raise LaunchError(f"{name}: argument {index} is on {value.device}: move it first")
+            yield value.data_ptr()
+        elif isinstance(value, ctypes._SimpleCData):
+            if kind not in C_TYPES or not _alike(value, C_TYPES[kind]):
+                raise LaunchError(
+                    f"{name}: argument {index} is declared {kind}, and got {type(value).__name__}"
+                )
+            yield value
+        elif kind in C_TYPES:
+            yield _scalar(name, index, value, kind)
+        elif getattr(value, "nbytes", None) == size:
+            yield value
+        else:
+            raise LaunchError(
+                f"{name}: argument {index} is a struct of {size} bytes; "
+                "pass a NumPy scalar or array of that size"
+            )
+
+
+def _alike(value: Any, declared: Any) -> bool:
+    """Same size, and both floating point or neither."""
+    floats = (ctypes.c_float, ctypes.c_double)
+    return ctypes.sizeof(value) == ctypes.sizeof(declared) and (
+        isinstance(value, floats) == (declared in floats)
+    )
+
+
+def _scalar(name: str, index: int, value: Any, kind: str) -> Any:
+    # A launch would pass 7.0 to a `float` as a double, of which the kernel then reads half.
+    made = number(name, index, value, kind, kind.startswith("f"))
+    if not kind.startswith("f"):
+        bits = int(kind[1:])
+        # PTX says u32 for int and unsigned alike, so both ranges are taken.
+        if not -(1 << (bits - 1)) <= made < (1 << bits):
+            raise LaunchError(f"{name}: argument {index} has {bits} bits; {made} does not fit")
+        made &= (1 << bits) - 1
+    return C_TYPES[kind](made)
