@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .op import grid as grid
     from .types import Case as Case
     from .types import Row as Row
+    from .ways.extension import load_source as load_inline
 
 __version__ = "0.1.0"
 
@@ -31,11 +32,13 @@ _PLACES = {
     "bench": "api",
     "check": "api",
     "grid": "op",
+    "load_inline": "ways.extension:load_source",
 }
 __all__ = [*_PLACES]
 
 
 def __getattr__(name: str) -> Any:
     if name in _PLACES:
-        return getattr(importlib.import_module(f".{_PLACES[name]}", __name__), name)
+        module, _, inner = _PLACES[name].partition(":")
+        return getattr(importlib.import_module(f".{module}", __name__), inner or name)
     raise AttributeError(f"assay has no {name!r}; it has {', '.join(_PLACES)}")

@@ -35,6 +35,18 @@ def root() -> Path:
     return Path(os.environ.get("ASSAY_CACHE") or platformdirs.user_cache_dir("assay")) / "builds"
 
 
+def keep_source(way: str, text: str, suffix: str) -> Path:
+    """A source given as text, as a file named after its content beside the builds."""
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    path = root().parent / "sources" / f"{way}-{digest}{suffix}"
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+            file.write(text)
+        os.replace(file.name, path)  # whole or not at all, for others who write the same
+    return path
+
+
 def build(
     what: str,
     parts: dict[str, Any],
@@ -165,6 +177,11 @@ def entries() -> Iterator[Entry]:
                 Entry(path.parent.name, said["what"], said["seconds"], size, used, path.parent)
             )
     yield from sorted(found, key=lambda entry: -entry.used)
+
+
+def notes(entry: Entry) -> dict[str, Any]:
+    """Everything noted of an entry: what, seconds, log, parts. Empty if it was just removed."""
+    return _kept(entry.place) or {}
 
 
 def clear(match: str = "") -> int:

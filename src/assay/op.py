@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from . import cache
 from .errors import OpError
 from .types import Case, Scalar
 
@@ -191,8 +192,8 @@ class Op:
     def launcher(self, name: str, source: str | None = None, **declared: Any) -> Callable[[F], F]:
         """Marks a function that fills the outputs it is given: `launch(out, x)`.
 
-        With a `source` (a `.cu` or `.cpp` beside the calling file) the built source comes first:
-        `launch(k, out, x)`.
+        With a `source` (a `.cu` or `.cpp` beside the calling file, or the source's own text, known
+        by its line breaks) the built source comes first: `launch(k, out, x)`.
         """
         return self._mark(name, fills=True, source=source, **declared)
 
@@ -236,7 +237,7 @@ class Op:
                 declared.get("precision", ""),
                 declared.get("arch", ""),
                 _words(declared.get("flags", ())),
-                tuple(str(_beside(function, f)) for f in _words(declared.get("include", ()))),
+                _include(function, source, _words(declared.get("include", ()))),
                 layouts,
             )
         )
@@ -267,10 +268,21 @@ class Op:
 def _source(op: str, name: str, function: Callable[..., Any], source: str | None) -> Path | None:
     if source is None:
         return None
+    if "\n" in source:
+        way = name.split("/")[0]
+        return cache.keep_source(way, source, ".cu" if way == "cuda" else ".cpp")
     path = _beside(function, source)
     if not path.is_file():
         raise OpError(f"{op}: variant {name!r} names the source {source!r}; {path} is no file")
     return path
+
+
+def _include(
+    function: Callable[..., Any], source: str | None, given: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Folders of headers; a text's headers lie beside the file that holds it, as a file's do."""
+    text = source is not None and "\n" in source
+    return tuple(str(_beside(function, f)) for f in (*given, *(["."] if text else [])))
 
 
 def _beside(function: Callable[..., Any], path: str) -> Path:

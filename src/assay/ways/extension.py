@@ -14,12 +14,14 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from .. import cache
-from ..errors import BuildError
+from ..errors import AssayError, BuildError
+from ..types import Build
 from . import Here, Job, Loaded, cpp
 
 FLAGS = ("-O3", "-std=c++20")
@@ -59,8 +61,6 @@ class Names:
 
 def load(job: Job) -> Loaded:
     """Builds and imports the module. Raises BuildError."""
-    import torch
-
     names = Names()
     job.dry_run(names)
     source = job.variant.source
@@ -71,24 +71,88 @@ def load(job: Job) -> Loaded:
     sources = [source, *([cuda] if cuda else [])]
     folders = [source.parent, *(Path(f) for f in job.variant.include)]
     flags = [*FLAGS, *job.variant.flags, *(["-DWITH_CUDA"] if cuda else [])]
+    name = re.sub(r"\W", "_", f"assay_{job.op.name}_{source.stem}")
+    module, build = _built(
+        job.what, name, sources, sorted(names.used), flags, folders, job.arch, job.say
+    )
+    return Loaded(module, build)
+
+
+def load_source(
+    source: str,
+    functions: str | Sequence[str],
+    *,
+    flags: Sequence[str] = (),
+    verbose: bool = False,
+) -> ModuleType:
+    """C++ text as an imported module, built once for the same text, flags and compiler.
+
+    source: C++ that includes what it uses (`<torch/extension.h>` for tensors costs most of a
+        build; `<ATen/core/Tensor.h>` little). pybind11 is included already.
+    functions: names of those to be called from Python.
+    flags: for the compiler, beside `-O3 -std=c++20 -fopenmp`.
+    verbose: prints what the builder and the compiler said, also where the build is an old one.
+
+    Raises AssayError if there is no compiler, or with the compiler's first error.
+    """
+    names = [functions] if isinstance(functions, str) else list(functions)
+    wrong = [name for name in names if not name.isidentifier()]
+    if wrong or not names:
+        raise AssayError(
+            f"load_inline(functions={functions!r}): give the names of functions in the source, "
+            "e.g. ['hello_world']"
+        )
+    if reason := here("cpu").reason:
+        raise AssayError(f"load_inline: {reason}")
+    given = [flags] if isinstance(flags, str) else list(flags)
+    path = cache.keep_source("inline", source, ".cpp")
+    name = f"assay_{path.stem.replace('-', '_')}"
+    what = f"inline {' '.join(names)}"
+    try:
+        module, build = _built(
+            what, name, [path], sorted(names), [*FLAGS, *given], [path.parent], "", print
+        )
+    except BuildError as error:
+        if verbose:
+            print(error.log)
+        raise AssayError(f"load_inline: the source did not build: {error.first}") from error
+    if verbose:
+        print(build.log)
+    return module
+
+
+def _built(
+    what: str,
+    name: str,
+    sources: list[Path],
+    functions: list[str],
+    flags: list[str],
+    folders: list[Path],
+    arch: str,
+    say: Callable[[str], None],
+) -> tuple[ModuleType, Build]:
+    """The module of these sources, from the cache or built. Raises BuildError."""
+    import torch
+
     parts = {
         "way": "extension",
         "sources": cache.source_digests(sources, folders),
-        "functions": sorted(names.used),
+        "functions": functions,
         "flags": [*flags, OPENMP],
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "python": sys.version,
         "compiler": cpp.version(),
-        "arch": job.arch if cuda else "",
+        "arch": arch if len(sources) > 1 else "",
     }
-    name = re.sub(r"\W", "_", f"assay_{job.op.name}_{source.stem}")
 
     def make(folder: Path) -> str:
-        return _compile(folder, name, sources, sorted(names.used), flags, folders, job.arch)
+        return _compile(folder, name, sources, functions, flags, folders, arch)
 
-    place, build = cache.build(job.what, parts, make, job.say)
-    return Loaded(_import(name, place / f"{name}.so"), build)
+    place, build = cache.build(what, parts, make, say)
+    # torch numbers a second build of a name in one process, and the module is called after that.
+    library = next(place.glob(f"{name}*.so"))
+    return _import(library.stem, library), build
 
 
 def binding(functions: list[str]) -> str:
@@ -111,7 +175,8 @@ def _compile(
     tool = ninja()
     if tool:
         os.environ["PATH"] = f"{Path(tool).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    os.environ["TORCH_CUDA_ARCH_LIST"] = _arch_list(arch)
+    if len(sources) > 1:
+        os.environ["TORCH_CUDA_ARCH_LIST"] = _arch_list(arch)
     main = f'{HEADERS}#line 1 "{sources[0]}"\n{sources[0].read_text()}\n{binding(functions)}'
     cuda = [f'#line 1 "{s}"\n{s.read_text()}' for s in sources[1:]]
     said = io.StringIO()
