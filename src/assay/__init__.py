@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from .op import grid as grid
     from .types import Case as Case
     from .types import Row as Row
-    from .ways.extension import load_source as load_inline
+    from .ways.extension import load_source
+
+    load_inline = load_source
 
 __version__ = "0.1.0"
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from . import lines
 from .adapt import autotune
 from .cache import source_digests
 from .errors import AssayError, OpError
@@ -30,6 +31,8 @@ class VariantFacts(msgspec.Struct, frozen=True, kw_only=True):
     source_hash: str = ""
     where: str = ""
     """`file:line` of its function."""
+    lines: int | None = None
+    """Lines of code: see lines.py."""
 
 
 class CaseFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +113,7 @@ def _variant(variant: Variant) -> VariantFacts:
         source_hash=_digest(variant),
         where=_where(variant),
     )
+        lines=lines.count(variant),
 
 
 def label(name: str, knobs: dict[str, Scalar]) -> str:

@@ -212,6 +212,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="row"
     """Bytes that must move: by default each input read once and each output written once."""
     flops: int | None = None
     precision: str = ""
+    lines: int | None = None
+    """Lines of code of the variant with its kernel source, without blanks and comments."""
     time: str = ""
     """When the row was made, UTC, ISO 8601."""
 

@@ -291,5 +291,6 @@ class _Judge:
             reason=reason,
             flops=case.flops,
             precision=self.variant.precision,
+            lines=self.variant.lines,
             **facts,
         )

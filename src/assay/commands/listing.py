@@ -40,4 +40,7 @@ def _op(console: Console, op: OpFacts, device: str, *, brief: bool) -> None:
             state += ": compiled only"
         number = len(variant.configurations)
         knobs = f" ({number} configurations)" if number > 1 else ""
-        console.print(f"  {variant.name}{knobs}  [dim]{state}[/dim]", soft_wrap=True)
+        size = ""
+        if not brief and variant.lines is not None:
+            size = f"  {units.count(variant.lines, 'line')}"
+        console.print(f"  {variant.name}{knobs}{size}  [dim]{state}[/dim]", soft_wrap=True)
