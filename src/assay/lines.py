@@ -98,10 +98,13 @@ def _reach(path: Path, node: ast.AST, found: set[tuple[Path, int]], seen: set[as
     assert isinstance(node, (ast.stmt, ast.expr))
     inside = range(node.lineno, (node.end_lineno or node.lineno) + 1)
     found.update((path, line) for line in inside if line in _code(path))
-    reachable = [*ast.walk(node), *_tree(path).body]  # an import within another function is not
-    imports = [n for n in reachable if isinstance(n, ast.ImportFrom)]
-    own = {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
-    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} - own
+    registering = [d for d in getattr(node, "decorator_list", []) if _registers(d)]
+    left_out = {n for d in registering for n in ast.walk(d)}
+    within = [n for n in ast.walk(node) if n not in left_out]
+    # An import at the top of the file is reached, one within another function is not.
+    imports = [n for n in [*within, *_tree(path).body] if isinstance(n, ast.ImportFrom)]
+    own = {n.arg for n in within if isinstance(n, ast.arg)}
+    names = {n.id for n in within if isinstance(n, ast.Name)} - own
     for place, name in [(path, name) for name in names] + [
         (place, alias.name)
         for each in imports
