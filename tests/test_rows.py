@@ -88,7 +88,6 @@ def test_every_noun_survives_a_line_unchanged(kind: type[msgspec.Struct]) -> Non
     def lossless(value: Any) -> None:
         line = rows.encode(value)
         assert b"\n" not in line
-        assert b"NaN" not in line, "JSON has no NaN"
         json.loads(line, parse_constant=lambda name: pytest.fail(f"JSON has no {name}"))
         assert same(rows.decode(line, kind), value)
 
