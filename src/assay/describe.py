@@ -83,9 +83,10 @@ def chosen(op: Op, wanted: dict[str, Scalar], dtypes: list[str]) -> list[Case]:
     if not found:
         listed = "; ".join(c.label for c in op.cases[:8])
         asked = " ".join(f"{n}={v}" for n, v in wanted.items())
+        if dtypes:
+            asked = f"{asked} dtype={' or '.join(dtypes)}".strip()
         raise OpError(
-            f"{op.name}: no case has {asked} {' or '.join(dtypes)}".rstrip()
-            + f"; give every value for a new one, or choose among: {listed}"
+            f"{op.name}: no case has {asked}; give every value for a new one, or choose among: {listed}"
         )
     return found
 
@@ -112,8 +113,8 @@ def _variant(variant: Variant) -> VariantFacts:
         precision=variant.precision,
         source_hash=_digest(variant),
         where=_where(variant),
-    )
         lines=lines.count(variant),
+    )
 
 
 def label(name: str, knobs: dict[str, Scalar]) -> str:

@@ -10,8 +10,7 @@ import datetime
 import fnmatch
 import queue
 import secrets
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -164,7 +163,7 @@ class _Loop:
         finally:
             held, self.held = self.held, []
             for row in held:
-                yield _stamped(replace(row, not_timed="interrupted before its turn"))
+                yield _stamped(replace(row, not_timed="the run ended before its turn"))
 
     def _judged(self, oracle: Oracle, cases: list[CaseFacts]) -> Iterator[Row]:
         """Rows of all variants, several children at a time, in the order in which they end."""
@@ -184,20 +183,29 @@ class _Loop:
         with ThreadPoolExecutor(self.conditions.workers) as pool:
             for variant in self.variants:
                 pool.submit(one, variant)
-            running, done, errors = len(self.variants), 0, []
-            while running:
-                item = _patient(out, self.session.stopped)
-                if item is None:
-                    running -= 1
-                elif isinstance(item, BaseException):
-                    errors.append(item)
-                else:
-                    done += 1
-                    what = f"{self.op.name} {item.label} {item.case.label}"
-                    self.progress.step(f"judged {what}", done, total)
-                    yield item
+            try:
+                errors = yield from self._drained(out, total)
+            except BaseException:
+                self.session.stop()  # else leaving the pool would wait for every child
+                raise
         if errors:
             raise errors[0]
+
+    def _drained(self, out: queue.Queue[Any], total: int) -> Generator[Row, None, list[Any]]:
+        """Rows out of the queue until every variant has put its None; what went wrong meanwhile."""
+        running, done, errors = len(self.variants), 0, []
+        while running:
+            item = _patient(out)
+            if item is None:
+                running -= 1
+            elif isinstance(item, BaseException):
+                errors.append(item)
+            else:
+                done += 1
+                what = f"{self.op.name} {item.label} {item.case.label}"
+                self.progress.step(f"judged {what}", done, total)
+                yield item
+        return errors
 
     def _timed(self, oracle: Oracle, cases: list[CaseFacts]) -> Iterator[Row]:
         seconds = self.request.budget or (QUICK_SECONDS if self.request.quick else FULL_SECONDS)
@@ -215,7 +223,7 @@ class _Loop:
                 yield from map(_stamped, done)
 
 
-def _patient(out: queue.Queue[Any], stopped: threading.Event) -> Any:
+def _patient(out: queue.Queue[Any]) -> Any:
     """The next item; wakes up now and then, so that Ctrl-C is heard."""
     while True:
         try:
@@ -227,10 +235,12 @@ def _patient(out: queue.Queue[Any], stopped: threading.Event) -> Any:
 def _chosen(op: OpFacts, patterns: tuple[str, ...]) -> list[VariantFacts]:
     if not patterns:
         return list(op.variants)
+    names = {v.name for v in op.variants}
+    # A variant's own name means just that one; else a way's name means all of its variants.
     found = [
         v
         for v in op.variants
-        if any(fnmatch.fnmatchcase(v.name, p) or v.way == p or v.name == p for p in patterns)
+        if any(fnmatch.fnmatchcase(v.name, p) or (p not in names and v.way == p) for p in patterns)
     ]
     if not found:
         raise OpError(

@@ -12,7 +12,7 @@ import mmap
 import random
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,9 @@ LEAST_ROUNDS, GOOD_ROUNDS, WARM_ROUNDS = 12, 32, 2
 GOOD_WIDTH = 0.0025
 """Half-width of the interval of the median, relative, at which a kernel is known well enough."""
 WARM_SECONDS = 0.1
+SWAP_ROUNDS = 8
+"""Every so many rounds the inputs get other values, in the same memory, so that an answer kept from
+an earlier call is a wrong one."""
 COPY_BYTES = 1 << 28
 FAIR_SHARE = 0.5
 """Share of the sampling time after which a kernel takes part in no further round."""
@@ -59,9 +62,16 @@ class Member:
     warm_seconds: float = 0.0
     first_seconds: float = 0.0
     spent: float = 0.0
+    content: int = 0
+    """Which inputs the last timed call had."""
+
     facts: dict[str, Any] = field(default_factory=dict)
     seen: dict[str, Any] = field(default_factory=dict)
     """What CUPTI saw of one call."""
+
+    def done(self, rounds: int, seconds: float) -> bool:
+        """Whether a slow kernel has what it needs, and leaves the time to the others."""
+        return rounds >= LEAST_ROUNDS and self.spent > seconds and self.content == 1
 
 
 def main(channel: Channel, threads: int, device: str) -> None:
@@ -91,6 +101,7 @@ def _run(channel: Channel, given: Plan, state: mmap.mmap) -> None:
         )
         return
     specs = output_specs(op, inputs, given.case)
+    contents = _Contents(op, given, inputs)
     on_gpu = given.device.startswith("cuda")
     gpu = _Gpu(given.device) if on_gpu else None
     members = []
@@ -98,7 +109,7 @@ def _run(channel: Channel, given: Plan, state: mmap.mmap) -> None:
         state[0] = index
         channel.send(loading=index)
         try:
-            members.append(_member(channel, given, op, inputs, specs, index, entry, gpu))
+            members.append(_member(channel, given, op, contents, specs, index, entry, gpu))
         except AssayError:
             raise
         except BaseException as error:  # noqa: BLE001 - a kernel's fault is its verdict
@@ -108,8 +119,46 @@ def _run(channel: Channel, given: Plan, state: mmap.mmap) -> None:
             if on_gpu and faults.poisons_process(word):
                 return
     if members:
-        _sample(channel, given, members, gpu, state)
-        _finish(channel, given, members, state)
+        _sample(channel, given, members, contents, gpu, state)
+        _finish(channel, given, members, contents, state)
+
+
+class _Contents:
+    """Two sets of values for the inputs, of the two seeds that the oracle knows from judging."""
+
+    def __init__(self, op: Op, given: Plan, first: tuple[Any, ...]):
+        self.now = 0
+        self.sets = [first, inputs_of(op, given.case, given.seed + 1)]
+        self._on: dict[str, list[tuple[Any, ...]]] = {}
+
+    def swap(self, members: list[Member]) -> None:
+        """Gives every member the other values."""
+        self.now = 1 - self.now
+        for member in members:
+            self.fill(member, range(len(member.inputs)))
+
+    def fill(self, member: Member, which: Iterable[int]) -> None:
+        """Puts the present values into some of a member's inputs."""
+        for index in which:
+            target = member.inputs[index]
+            if isinstance(target, torch.Tensor) and target.numel():
+                _owned(target).copy_(_owned(self._values(str(target.device))[index]))
+
+    def _values(self, device: str) -> tuple[Any, ...]:
+        if device not in self._on:
+            self._on[device] = [
+                tuple(x.to(device) if isinstance(x, torch.Tensor) else x for x in values)
+                for values in self.sets
+            ]
+        return self._on[device][self.now]
+
+
+def _owned(value: torch.Tensor) -> torch.Tensor:
+    """Each element once: an expanded dimension, which repeats one in memory, is cut to it."""
+    for dim, step in enumerate(value.stride()):
+        if step == 0 and value.shape[dim] > 1:
+            value = value.narrow(dim, 0, 1)
+    return value
 
 
 class _Gpu:
@@ -126,7 +175,7 @@ def _member(
     channel: Channel,
     given: Plan,
     op: Op,
-    inputs: tuple[Any, ...],
+    contents: _Contents,
     specs: Any,
     index: int,
     entry: Entry,
@@ -134,6 +183,7 @@ def _member(
 ) -> Member:
     """Builds a kernel, warms it up, and chooses its clock."""
     variant = find_variant(op, entry.variant)
+    inputs = contents.sets[0]
     kernel = build(op, variant, entry.knobs, given.case, inputs, specs, given.device, given.arch)
     device = entry.judge if entry.judge.startswith("cuda") else "cpu"
     poison = POISONS[0]
@@ -150,7 +200,8 @@ def _member(
         last.append(kernel.run(outputs, placed))
 
     member = Member(index, None, last, placed)
-    restore = _restore(op, placed)
+    changed = [op.input_names(len(placed)).index(name) for name in op.mutates]
+    restore = (lambda: contents.fill(member, changed)) if changed else None
     with torch.no_grad():
         seconds = _warm(member, call, restore, device)
         if device == "cpu":
@@ -170,20 +221,6 @@ def _member(
                 member.seen = {"no_witness": gpu.witness.missing}
             member.clock = events.Events(call, restore, gpu.flush, events.host_seconds(call))
     return member
-
-
-def _restore(op: Op, placed: list[Any]) -> Callable[[], None] | None:
-    """Puts back the inputs that the op changes; None if it changes none."""
-    changed = [placed[op.input_names(len(placed)).index(name)] for name in op.mutates]
-    if not changed:
-        return None
-    kept = [tensor.clone() for tensor in changed]
-
-    def restore() -> None:
-        for tensor, was in zip(changed, kept):
-            tensor.copy_(was)
-
-    return restore
 
 
 def _warm(
@@ -218,6 +255,7 @@ def _sample(
     channel: Channel,
     given: Plan,
     members: list[Member],
+    contents: _Contents,
     gpu: _Gpu | None,
     state: mmap.mmap,
 ) -> None:
@@ -231,16 +269,19 @@ def _sample(
     start = time.monotonic()
     number, told = 0, 0.0
     while True:
+        if number % SWAP_ROUNDS == 0:
+            contents.swap([m for m in members if not m.done(number, FAIR_SHARE * given.seconds)])
         turn = list(members)
         order.shuffle(turn)
         for member in turn:
-            if number >= LEAST_ROUNDS and member.spent > FAIR_SHARE * given.seconds:
-                continue  # a slow kernel has what it needs, and leaves the time to the others
+            if member.done(number, FAIR_SHARE * given.seconds):
+                continue
             state[0] = member.index
             begun = time.monotonic()
             with torch.no_grad():
                 member.samples.append(member.clock.sample())
             member.rounds.append(number)
+            member.content = contents.now
             member.spent += time.monotonic() - begun
         extra.sample(number)
         number += 1
@@ -248,6 +289,8 @@ def _sample(
         if spent - told > 0.25:
             told = spent
             channel.send(progress=min(1.0, spent / given.seconds))
+        if contents.now == 0:
+            continue  # end on the values that no kernel was warmed up with
         if number >= LEAST_ROUNDS and spent > given.seconds:
             break
         if number >= GOOD_ROUNDS and number % 16 == 0 and all(_known(m) for m in members):
@@ -340,7 +383,13 @@ def _nvml(device: str) -> Callable[[], float] | None:
     return lambda: 1e6 * pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)
 
 
-def _finish(channel: Channel, given: Plan, members: list[Member], state: mmap.mmap) -> None:
+def _finish(
+    channel: Channel,
+    given: Plan,
+    members: list[Member],
+    contents: _Contents,
+    state: mmap.mmap,
+) -> None:
     """Ships the outputs of the last timed calls, and every sample."""
     results = []
     for member in members:
@@ -351,7 +400,7 @@ def _finish(channel: Channel, given: Plan, members: list[Member], state: mmap.mm
         outputs = tuple(
             ship(plain(value), folder / f"output{i}", set()) for i, value in enumerate(made)
         )
-        ran = Ran(seed=given.seed, poison=POISONS[0], outputs=outputs)
+        ran = Ran(seed=given.seed + member.content, poison=POISONS[0], outputs=outputs)
         results.append(
             {
                 "index": member.index,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import sys
 from typing import Any
@@ -58,7 +59,9 @@ def run(given: dict[str, Any], *, timed: bool) -> int:
         console = Console(highlight=False)
         if rows:
             table.show(console, rows, machine, timed)
-        console.print(f"rows: {_short(kept)}", soft_wrap=True)
+            console.print(f"rows: {_short(kept)}", soft_wrap=True)
+    if not rows:
+        shutil.rmtree(kept.folder)
     if error is not None:
         raise error
     if interrupted:

@@ -24,6 +24,8 @@ def show(console: Console, rows: Sequence[Row], machine: Machine | None, timed: 
     for op, case in _in_order(rows):
         mine = [r for r in rows if r.op == op and r.case == case]
         _case(console, mine, machine, timed)
+    for line in builds(rows):
+        _wrapped(console, line)
     console.print(Text(summary(rows), style="bold"))
     for line in advice(rows):
         console.print(Text(f"  {line}"))
@@ -274,6 +276,43 @@ def facts(kernel: Compiled) -> str:
     return ", ".join(parts)
 
 
+def _wrapped(console: Console, text: str) -> None:
+    for line in textwrap.wrap(text, console.width, subsequent_indent="  "):
+        console.print(Text(line, style="dim"))
+
+
+def builds(rows: Sequence[Row]) -> list[str]:
+    """`built: extension in 12 s, cuda/online from cache; first call: compiled 4 s`, for each op."""
+    found = []
+    for op in dict.fromkeys(row.op for row in rows):
+        mine = [r for r in rows if r.op == op]
+        parts = [_build_time(name, mine) for name in dict.fromkeys(r.variant for r in mine)]
+        calls = [_first_call(name, mine) for name in dict.fromkeys(r.variant for r in mine)]
+        texts = [", ".join(p for p in parts if p), ", ".join(c for c in calls if c)]
+        labels = [f"built for {op}: ", "first call: "]
+        whole = "; ".join(label + text for label, text in zip(labels, texts) if text)
+        found += [whole] if whole else []
+    return found
+
+
+def _build_time(name: str, rows: Sequence[Row]) -> str:
+    made = [r.build for r in rows if r.variant == name and r.build and r.build.key]
+    if not made:
+        return ""
+    fresh = [b.seconds for b in made if not b.cached]
+    return f"{name} in {units.seconds(sum(fresh))}" if fresh else f"{name} from cache"
+
+
+SLOW_FIRST_CALL = 0.1
+"""Seconds from which a first call is worth telling: something was compiled in it."""
+
+
+def _first_call(name: str, rows: Sequence[Row]) -> str:
+    taken = [r.timing.first_call_seconds or 0 for r in rows if r.variant == name and r.timing]
+    slowest = max(taken, default=0.0)
+    return f"{name} up to {units.seconds(slowest)}" if slowest > SLOW_FIRST_CALL else ""
+
+
 def summary(rows: Sequence[Row]) -> str:
     """`17 right, 2 not run, 1 wrong value`."""
     words: dict[str, int] = {}
@@ -293,7 +332,7 @@ def advice(rows: Sequence[Row]) -> list[str]:
         row = failed[0]
         hint = f": {row.verdict.advice}" if row.verdict and row.verdict.advice else ""
         case = f' --case "{row.case.label}"' if row.case.label else ""
-        found.append(f"next:  {row.label} is {row.word}{hint}")
+        found.append(f"next:  {row.label}, {row.word}{hint}")
         found.append(f"       assay check ... -k {row.variant}{case}")
     if any(r.word == "check too weak" for r in rows):
         found.append("next:  choose inputs on which zeros are wrong; nothing here is evidence")

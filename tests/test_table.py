@@ -1,0 +1,161 @@
+"""The table: a golden page of made-up rows, readable at 80 columns, without colour, in a pipe."""
+
+from __future__ import annotations
+
+import io
+import random
+from pathlib import Path
+
+from rich.console import Console
+
+from assay.report import table
+from assay.types import (
+    GPU,
+    OUTCOMES,
+    Case,
+    Compiled,
+    Counters,
+    Machine,
+    Row,
+    Timing,
+    Verdict,
+)
+
+GOLDEN = Path(__file__).parent / "golden" / "table.txt"
+MACHINE = Machine(
+    id="m",
+    cpu="A CPU",
+    cores=2,
+    memory_bytes=1 << 34,
+    llc_bytes=1 << 25,
+    system="Linux",
+    versions={},
+    gpus=(
+        GPU(
+            name="A GPU",
+            capability=(9, 0),
+            multiprocessors=132,
+            memory_bytes=1 << 36,
+            l2_bytes=50 << 20,
+            shared_bytes_per_block_optin=232448,
+        ),
+    ),
+)
+CASE = Case({"n": 1 << 26, "dtype": "float32"})
+
+
+def timing(seconds: float, method: str = "events", schedule: str = "s") -> Timing:
+    noise = random.Random(round(seconds * 1e9))
+    samples = tuple(seconds * (1 + 0.002 * noise.gauss(0, 1)) for _ in range(100))
+    middle = sorted(samples)[50]
+    return Timing(
+        samples=samples,
+        rounds=tuple(range(100)),
+        method=method,
+        cache="cold L2" if method == "events" else "hot",
+        schedule=schedule,
+        median=middle,
+        low=middle * 0.999,
+        high=middle * 1.001,
+        copy_rate=3.0e12 if method == "events" else 2.0e10,
+        clock_hz=(1.98e9, 1.98e9) if method == "events" else None,
+    )
+
+
+def row(variant: str, word: str = "right", **more: object) -> Row:
+    given = {
+        "op": "swish",
+        "way": variant.split("/")[0],
+        "case": CASE,
+        "device": "cuda:0",
+        "bytes": 8 << 26,
+        "flops": 4 << 26,
+        "machine": "m",
+        **more,
+    }
+    return Row(variant=variant, outcome=OUTCOMES[word], word=word, **given)  # type: ignore[arg-type]
+
+
+ROWS = [
+    row("eager", timing=timing(181.0e-6), verdict=Verdict(word="right", worst=0.3)),
+    row("triton", knobs={"BLOCK": 1024}, timing=timing(180.9e-6)),
+    row("triton", knobs={"BLOCK": 256}, timing=timing(200e-6)),
+    row(
+        "triton",
+        "wrote outside",
+        knobs={"BLOCK": 4096},
+        reason="255 values after the end of output 0",
+        verdict=Verdict(word="wrote outside", advice="mask the store"),
+    ),
+    row("cuda/naive", timing=timing(400e-6)),
+    row("cpp", timing=timing(26e-3, "wall"), device="cpu"),
+    row("library/none", "not run", reason="no GPU: the vendor libraries run nowhere else"),
+    row(
+        "cuda/other",
+        "not run",
+        reason="no GPU: compiled for sm_90, not run",
+        counters=Counters(
+            kernels=(
+                Compiled(
+                    name="k",
+                    arch="sm_90",
+                    registers=31,
+                    spill_store_bytes=0,
+                    spill_load_bytes=0,
+                    shared_bytes=64,
+                ),
+            )
+        ),
+    ),
+    row("numba", not_timed="host-bound: in 9 of 30 samples the GPU waited for the launch"),
+]
+
+
+def page(rows: list[Row], width: int = 80, **options: object) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, highlight=False, **options)  # type: ignore[arg-type]
+    table.show(console, rows, MACHINE, timed=True)
+    return out.getvalue()
+
+
+def test_the_page_is_the_golden_one() -> None:
+    """After a wanted change: `python tests/test_table.py` writes it anew; read the difference."""
+    assert page(ROWS) == GOLDEN.read_text()
+
+
+def test_no_line_is_wider_than_the_page() -> None:
+    for width in (80, 100, 120):
+        assert max(map(len, page(ROWS, width).splitlines())) <= width
+
+
+def test_a_pipe_gets_no_colour_codes() -> None:
+    assert "\x1b" not in page(ROWS)
+    assert "\x1b" in page(ROWS, force_terminal=True, color_system="standard")
+
+
+def test_a_difference_within_the_spread_is_not_called_slower() -> None:
+    lines = {line.label: line.note for line in table.lines(ROWS, True, MACHINE)}
+    assert "no slower" in lines["eager"] or "fastest" in lines["eager"]
+    assert "times slower" in lines["cuda/naive"]
+
+
+def test_times_of_other_schedules_and_methods_are_never_compared() -> None:
+    rows = [
+        row("eager", timing=timing(1e-4)),
+        row("triton", timing=timing(2e-4, schedule="another")),
+        row("cpp", timing=timing(3e-4, "wall"), device="cpu"),
+    ]
+    notes = [line.note for line in table.lines(rows, True, MACHINE)]
+    assert not any("slower" in note for note in notes)
+
+
+def test_a_share_of_the_copy_rate_needs_more_data_than_the_cache_holds() -> None:
+    large = row("eager", timing=timing(1e-4))
+    small = row("eager", timing=timing(1e-4), bytes=100 << 20)
+    assert "of copy rate" in table.throughput(large, 50 << 20)
+    assert "of copy rate" not in table.throughput(small, 50 << 20)
+    assert "of copy rate" not in table.throughput(large, None)
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(page(ROWS))
