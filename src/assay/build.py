@@ -77,6 +77,7 @@ def build(
             )
         loaded = way.load(ways.Job(op, variant, passed, case, device, arch, dry_run, say))
     handle = loaded.handle if loaded else None
+    is_reference = _original(variant.function) is op.reference
 
     def run(outputs: list[Any], given: list[Any]) -> list[Any]:
         made = call(handle, outputs, given)
@@ -84,6 +85,8 @@ def build(
         if variant.fills:
             return [*changed, *outputs]
         returned = list(made) if isinstance(made, (tuple, list)) else [made]
+        if is_reference:  # it returns what its inputs must become, whether or not it changes them
+            return returned
         # A function that changes its inputs in place may return nothing more.
         return [*changed, *(r for r in returned if r is not None)] if mutated else returned
 
@@ -95,6 +98,11 @@ def build(
         loaded.build if loaded else took,
         loaded.counters if loaded else None,
     )
+
+
+def _original(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that torch.compile was given, or the function itself."""
+    return getattr(function, "_torchdynamo_orig_callable", function)
 
 
 def _meta(value: Any) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sysconfig
 import traceback
+from pathlib import Path
 
 from .errors import AssayError, BuildError, LaunchError, NotRun, NotSupported
 
@@ -15,11 +17,13 @@ CRASH = re.compile(
 )
 LAUNCH = re.compile(
     r"CUDA_ERROR_INVALID_VALUE|invalid configuration|too many resources requested"
-    r"|LAUNCH_OUT_OF_RESOURCES|OutOfResources|out of resource|invalid argument",
+    r"|LAUNCH_OUT_OF_RESOURCES|OutOfResources|out of resource|(CUDA|HIP)\b.*invalid argument",
     re.IGNORECASE,
 )
-
-LIBRARIES = re.compile(r"site-packages|lib/python|/assay/(?!ops/)|<")
+POWER = re.compile(r"arange's range must be a power of 2")
+MOST_TEXT = 400
+HERE = Path(__file__).parent
+LIBRARIES = [Path(p) for n, p in sysconfig.get_paths().items() if n not in ("data", "scripts")]
 
 
 def word_of(error: BaseException) -> tuple[str, str]:
@@ -37,34 +41,50 @@ def word_of(error: BaseException) -> tuple[str, str]:
         return "did not launch", str(error)
     if isinstance(error, NotSupported):
         return "not supported", str(error)
-    text = _first_line(error)
-    where = _where(error)
+    whole, text, where = _text(error), _first_line(error), _where(error)
     name = type(error).__name__
-    if isinstance(error, MemoryError) or name == "OutOfMemoryError" or MEMORY.search(str(error)):
+    if isinstance(error, MemoryError) or name == "OutOfMemoryError" or MEMORY.search(whole):
         return "out of memory", text
-    if CRASH.search(str(error)):
+    if CRASH.search(whole):
         return "crashed", f"{text}{where}"
-    if name == "OutOfResources" or LAUNCH.search(str(error)):
+    if name == "OutOfResources" or LAUNCH.search(whole):
         return "did not launch", f"{name}: {text}"
+    if POWER.search(whole):
+        said = "the range of tl.arange must be a power of two: round the block up, mask the rest"
+        return "did not build", f"{said}{where}"
     if name == "CompilationError" and "triton" in type(error).__module__:
         return "did not build", f"{text}{where}"
-    return "crashed", f"{name}: {text}{where}"
+    return "crashed", told(error)
+
+
+def told(error: BaseException) -> str:
+    """An exception of the user's own code in one line: kind, message, file and line."""
+    return f"{type(error).__name__}: {_first_line(error)}{_where(error)}"
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - an exception's text is the user's code too
+        return ""
 
 
 def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else "(no message)"
+    lines = [line.strip() for line in _text(error).splitlines() if line.strip()]
+    return lines[0][:MOST_TEXT] if lines else "(no message)"
 
 
 def _where(error: BaseException) -> str:
     """` at file:line` of the innermost frame outside of libraries."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [
-        f
-        for f in frames
-        if not re.search(r"site-packages|lib/python|/assay/(?!ops/)|<", f.filename)
-    ]
+    own = [f for f in traceback.extract_tb(error.__traceback__) if _is_users(f.filename)]
     return f" at {own[-1].filename}:{own[-1].lineno}" if own else ""
+
+
+def _is_users(file: str) -> bool:
+    path = Path(file)
+    if file.startswith("<") or (HERE in path.parents and HERE / "ops" not in path.parents):
+        return False
+    return not any(folder in path.parents for folder in LIBRARIES)
 
 
 def poisons_process(word: str) -> bool:

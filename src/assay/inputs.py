@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import numpy
 import torch
 
-from .errors import OpError
+from .errors import AssayError, OpError
+from .faults import told
 from .op import ALIASES, Op, make_inputs
 from .types import Case
 
@@ -102,8 +107,41 @@ def _shape(shape: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def inputs_of(op: Op, case: Case, seed: int, device: str = "cpu") -> tuple[Any, ...]:
-    """The inputs of a case under a seed (mixed with the case's own)."""
-    return make_inputs(op, Make(case.seed * 1_000_003 + seed, device), case)
+    """The inputs of a case under a seed (mixed with the case's own).
+
+    A plain torch.randn or numpy.random.rand in them gives the same values in every process too.
+    Raises OpError if they raise, or hold what can be neither judged nor copied.
+    """
+    make = Make(case.seed * 1_000_003 + seed, device)
+    try:
+        with _seeded(make.next_seed()):
+            values = make_inputs(op, make, case)
+    except (AssayError, torch.cuda.OutOfMemoryError):
+        raise
+    except Exception as error:
+        raise OpError(f"{op.name}: inputs({case.label}): {told(error)}") from error
+    for index, value in enumerate(values):
+        if not isinstance(value, (torch.Tensor, int, float, complex, str, torch.dtype, type(None))):
+            raise OpError(
+                f"{op.name}: input {index} is a {type(value).__name__}; inputs are tensors, "
+                "numbers, bools and strings, each by itself"
+            )
+    return tuple(v.detach() if isinstance(v, torch.Tensor) else v for v in values)
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Seeds the random numbers of torch, NumPy and Python, and puts them back afterwards."""
+    before = random.getstate(), numpy.random.get_state(), torch.get_rng_state()
+    random.seed(seed)
+    numpy.random.seed(seed % 2**32)
+    torch.default_generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        numpy.random.set_state(before[1])
+        torch.set_rng_state(before[2])
 
 
 def tensor_bytes(values: Any) -> int:

@@ -1,8 +1,9 @@
 """Buffers that tell: tensors between guards, filled with poison, shipped whole to the oracle.
 
-A tensor lives in the middle of a larger block of bytes. Everything outside it, and every output
-before the run, holds one poison byte; the oracle later looks at all of it. Two poisons are used in
-two runs: a byte that survives in both was never written, whatever the right answer is.
+A tensor lives in the middle of a larger block of bytes. Everything outside it holds one poison
+byte, and every output before the run another; the oracle later looks at all of it. The two change
+places between two runs: what survives in both was never written, whatever the right answer is, and
+an output that holds the outside's byte in both was read from there.
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ GUARD = 1 << 16
 """Bytes before and after: an unmasked store of a whole block of 16,384 floats ends inside."""
 
 
+def outside(poison: int) -> int:
+    """The poison of the guards, where the tensors between them are filled with this one."""
+    return POISONS[1 - POISONS.index(poison)]
+
+
 def span(shape: tuple[int, ...], stride: tuple[int, ...]) -> int:
     """Elements from the first to the last one of a strided tensor, inclusive."""
     if 0 in shape:
@@ -39,10 +45,11 @@ def fenced(
     device: str,
     poison: int,
 ) -> torch.Tensor:
-    """A tensor of poison between two guards of poison; it starts on a 64 KiB offset."""
+    """A tensor of poison between two guards of the other; it starts on a 64 KiB offset."""
     size = span(shape, stride) * dtype.itemsize
-    block = torch.full((GUARD + size + GUARD,), poison, dtype=torch.uint8, device=device)
+    block = torch.full((GUARD + size + GUARD,), outside(poison), dtype=torch.uint8, device=device)
     padded = block[GUARD : GUARD + size]
+    padded.fill_(poison)
     if size == 0:
         return padded.view(dtype).as_strided(shape, stride)
     # `view` wants whole elements; as_strided then restores the wanted layout.
@@ -53,11 +60,12 @@ def fence_like(value: Any, device: str, poison: int, contiguous: bool) -> Any:
     """A copy of an input between guards, in its own layout unless `contiguous`."""
     if not isinstance(value, torch.Tensor):
         return value
-    if contiguous or any(step < 0 for step in value.stride()):
+    if contiguous:
         value = value.contiguous()
     made = fenced(tuple(value.shape), value.stride(), value.dtype, device, poison)
-    if 0 in value.stride() and value.numel():  # expanded: write each element once
-        flat = value.as_strided((span(value.shape, value.stride()),), (1,), value.storage_offset())
+    size = span(tuple(value.shape), value.stride())
+    if size < value.numel():  # expanded or unfolded: write each element once
+        flat = value.as_strided((size,), (1,), value.storage_offset())
         made.as_strided(flat.shape, (1,), made.storage_offset()).copy_(flat)
     else:
         made.copy_(value)
@@ -67,20 +75,29 @@ def fence_like(value: Any, device: str, poison: int, contiguous: bool) -> Any:
 class Poisoned(TorchDispatchMode):
     """Fills and fences every uninitialised tensor that is allocated while it is active."""
 
-    NAMES = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
+    NAMES = frozenset(
+        {
+            "empty",
+            "empty_like",
+            "empty_permuted",
+            "empty_strided",
+            "new_empty",
+            "new_empty_strided",
+        }
+    )
 
     def __init__(self, poison: int):
         super().__init__()
         self.poison = poison
-        self.blocks: list[int] = []
-        """Storage addresses of the blocks made here."""
+        self.fences: list[torch.Tensor] = []
+        """Kept, so that guards can be looked at later and no address is given out twice."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         made = func(*args, **(kwargs or {}))
         if func._overloadpacket.__name__ not in self.NAMES or not _fenceable(made):
             return made
         fence = fenced(tuple(made.shape), made.stride(), made.dtype, str(made.device), self.poison)
-        self.blocks.append(fence.untyped_storage().data_ptr())
+        self.fences.append(fence)
         return fence
 
 
@@ -104,9 +121,40 @@ def poisoned(poison: int, active: bool) -> Iterator[Poisoned]:
         yield mode
 
 
-def ship(value: Any, path: Path, blocks: set[int], shares: str = "") -> Shipped:
+def is_dense(value: Any) -> bool:
+    """Whether it is a plain tensor whose memory can be looked at."""
+    return type(value) is torch.Tensor and value.layout is torch.strided
+
+
+def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors have a byte in common; views side by side in one block have none."""
+    if not one.numel() or not other.numel() or one.device != other.device:
+        return False
+    start = min(one.data_ptr(), other.data_ptr())
+    end = max(_end(one), _end(other))
+    if start == end or max(one.data_ptr(), other.data_ptr()) >= min(_end(one), _end(other)):
+        return False
+    taken = torch.zeros(end - start, dtype=torch.bool)
+    _bytes_of(one, taken, start).fill_(True)
+    return bool(_bytes_of(other, taken, start).any())
+
+
+def _end(value: torch.Tensor) -> int:
+    return value.data_ptr() + span(tuple(value.shape), value.stride()) * value.element_size()
+
+
+def _bytes_of(value: torch.Tensor, taken: torch.Tensor, start: int) -> torch.Tensor:
+    """The part of a map of bytes that a tensor covers."""
+    size = value.element_size()
+    strides = tuple(step * size for step in value.stride())
+    return taken.as_strided((*value.shape, size), (*strides, 1), value.data_ptr() - start)
+
+
+def ship(
+    value: Any, path: Path, blocks: set[int], shares: str = "", exact: bool = False
+) -> Shipped:
     """Writes the whole block of a tensor to `path`; `blocks` are storages that carry guards."""
-    if type(value) is not torch.Tensor or value.layout is not torch.strided:
+    if not is_dense(value):
         kind = type(value).__name__ if type(value) is not torch.Tensor else str(value.layout)
         return Shipped(
             path="", shape=(), stride=(), dtype="", device="", offset=0, fenced=False, kind=kind
@@ -130,8 +178,15 @@ def ship(value: Any, path: Path, blocks: set[int], shares: str = "") -> Shipped:
         device=str(value.device),
         offset=offset,
         fenced=is_fenced,
+        exact=is_fenced and exact,
         shares=shares,
     )
+
+
+def guards(block: torch.Tensor, poison: int) -> tuple[int, int]:
+    """Bytes that were changed in the guard before and in the one after a tensor of poison."""
+    was = outside(poison)
+    return int((block[:GUARD] != was).sum()), int((block[-GUARD:] != was).sum())
 
 
 class Received:
@@ -156,20 +211,18 @@ class Received:
         return flat.as_strided(s.shape, s.stride, flat.storage_offset())
 
     def outside(self, poison: int) -> tuple[int, int]:
-        """Bytes that no longer hold the poison before and after the tensor."""
-        s = self.shipped
-        if not s.fenced:
-            return 0, 0
-        size = span(s.shape, s.stride) * dtype_of(s.dtype).itemsize
-        before, after = self.raw[: s.offset], self.raw[s.offset + size :]
-        return int((before != poison).sum()), int((after != poison).sum())
+        """Bytes that were changed in the guards of the tensor's block.
+
+        What lies between them belongs to whoever allocated it: a view of it may be returned.
+        """
+        return guards(self.raw, poison) if self.shipped.fenced else (0, 0)
 
     def gaps_written(self, poison: int) -> int:
         """Bytes changed in the holes of a strided layout, which belong to no element."""
         s = self.shipped
         dtype = dtype_of(s.dtype)
         elements = span(s.shape, s.stride)
-        if not s.fenced or elements == torch.Size(s.shape).numel():
+        if not s.exact or elements == torch.Size(s.shape).numel():
             return 0
         owned = torch.zeros(elements, dtype=torch.bool)
         owned.as_strided(s.shape, s.stride).fill_(True)
@@ -177,8 +230,8 @@ class Received:
         body = self.raw[s.offset : s.offset + size].view(elements, dtype.itemsize)
         return int((body[~owned] != poison).sum())
 
-    def still_poison(self, poison: int) -> torch.Tensor:
-        """For each element, whether all its bytes still hold the poison."""
+    def holds(self, poison: int) -> torch.Tensor:
+        """For each element, whether all its bytes hold the poison."""
         s = self.shipped
         dtype = dtype_of(s.dtype)
         elements = span(s.shape, s.stride)

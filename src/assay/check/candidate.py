@@ -23,7 +23,17 @@ from ..processes.channel import Channel
 from ..target import load_op
 from ..types import Case
 from .budget import output_specs
-from .buffers import POISONS, fence_like, fenced, poisoned, ship
+from .buffers import (
+    POISONS,
+    Poisoned,
+    fence_like,
+    fenced,
+    guards,
+    is_dense,
+    overlap,
+    poisoned,
+    ship,
+)
 from .protocol import Ran, Settings, Task
 
 RUNS = 3
@@ -145,33 +155,49 @@ def _run(
         fenced(shape, torch.empty(shape, device="meta").stride(), dtype, device, poison)
         for shape, dtype in (filled if kernel.variant.fills else ())
     ]
-    blocks = {_block(t) for t in [*inputs, *outputs] if isinstance(t, torch.Tensor)}
-    intercept = not kernel.variant.fills and kernel.variant.way != "compiled"
+    placed = [t for t in [*inputs, *outputs] if isinstance(t, torch.Tensor)]
+    intercept = kernel.variant.way != "compiled"
     with torch.no_grad(), poisoned(poison, intercept) as mode:
-        made = kernel.run(outputs, list(inputs))
+        made = [plain(value) for value in kernel.run(outputs, list(inputs))]
     if device.startswith("cuda"):
         torch.cuda.synchronize(device)
-    blocks |= set(mode.blocks)
-    owners = {
-        _block(x): name
-        for x, name in zip(inputs, op.input_names(len(inputs)))
-        if isinstance(x, torch.Tensor)
-    }
+    exact = {_block(t) for t in placed}
+    blocks = exact | {_block(t) for t in mode.fences}
+    names = op.input_names(len(inputs))
+    owned = [(x, name) for x, name in zip(inputs, names) if isinstance(x, torch.Tensor)]
     shipped = []
     for index, value in enumerate(made):
-        value = plain(value)
-        is_mutated = index < len(op.mutates)
         owner = ""
-        if isinstance(value, torch.Tensor) and value.numel() and not is_mutated:
-            owner = owners.get(_block(value), "")
-            owners.setdefault(_block(value), f"output {index}")
-        shipped.append(ship(value, folder / f"output{index}", blocks, owner))
+        if is_dense(value) and index >= len(op.mutates):
+            owner = next((name for known, name in owned if overlap(value, known)), "")
+            owned.append((value, f"output {index}"))
+        path = folder / f"output{index}"
+        shipped.append(ship(value, path, blocks, owner, _block(value) in exact))
     inside = [
-        (index, ship(x, folder / f"input{index}", blocks))
+        (index, ship(x, folder / f"input{index}", blocks, exact=True))
         for index, x in enumerate(inputs)
         if isinstance(x, torch.Tensor) and number < 2
     ]
-    return Ran(seed=seed, poison=poison, outputs=tuple(shipped), inputs=tuple(inside))
+    return Ran(
+        seed=seed,
+        poison=poison,
+        outputs=tuple(shipped),
+        inputs=tuple(inside),
+        scratch=_scratch(mode, {_block(value) for value in made}),
+    )
+
+
+def _scratch(mode: Poisoned, returned: set[int]) -> tuple[tuple[int, int], ...]:
+    """What happened to the guards of tensors that were allocated and not returned."""
+    found = []
+    for value in mode.fences:
+        if _block(value) in returned:
+            continue
+        raw = torch.empty(0, dtype=torch.uint8, device=value.device)
+        before, after = guards(raw.set_(value.untyped_storage()), mode.poison)
+        size = value.element_size()
+        found.append((-(-before // size), -(-after // size)))
+    return tuple(found)
 
 
 _made: dict[tuple[str, int, int], tuple[Any, ...]] = {}
@@ -188,15 +214,15 @@ def cached_inputs(op: Op, case: Case, seed: int) -> tuple[Any, ...]:
 
 
 def _block(value: Any) -> int:
-    return value.untyped_storage().data_ptr() if isinstance(value, torch.Tensor) else 0
+    return value.untyped_storage().data_ptr() if is_dense(value) else 0
 
 
 def plain(value: Any) -> Any:
-    """A NumPy array as the tensor over its memory; a parameter or leaf as its values."""
+    """A NumPy array as the tensor over its memory; a parameter or a lazy view as its values."""
     if type(value).__module__ == "numpy" and hasattr(value, "dtype") and hasattr(value, "shape"):
         import numpy
 
         return torch.from_numpy(numpy.ascontiguousarray(value))
     if isinstance(value, torch.nn.Parameter):
         return value.detach()
-    return value
+    return value.resolve_conj().resolve_neg() if is_dense(value) else value

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import torch
 
-from ..inputs import dtype_name
+from ..inputs import dtype_name, dtype_of
 from ..types import Verdict
 from .budget import CLASSES, Expected
-from .buffers import Received
+from .buffers import Received, outside
 from .protocol import Ran, Shipped
 
 
@@ -41,7 +41,9 @@ def form(ran: Ran, specs: list[tuple[tuple[int, ...], torch.dtype]], device: str
             return Verdict(
                 word="wrong dtype",
                 detail=f"{name}a {out.kind}, expected a plain dense tensor",
-                advice="return a torch.Tensor that holds its values",
+                advice="return the output, or declare a function that fills it with @op.launcher"
+                if out.kind == "NoneType"
+                else "return a torch.Tensor that holds its values",
             )
         if out.shape != tuple(shape):
             return Verdict(
@@ -64,40 +66,52 @@ def form(ran: Ran, specs: list[tuple[tuple[int, ...], torch.dtype]], device: str
     return None
 
 
-def memory(first: Ran, second: Ran, names: list[str], mutates: tuple[str, ...]) -> Verdict | None:
-    """Guards, aliases and elements never written."""
-    for ran in (first, second):
-        tensors = [(f"output {i}", s) for i, s in enumerate(ran.outputs)]
-        tensors += [(names[i], s) for i, s in ran.inputs]
-        for name, shipped in tensors:
-            found = _outside(name, Received(shipped), ran.poison)
-            if found:
-                return found
-    for index, out in enumerate(first.outputs):
+def memory(ran: Ran, names: list[str]) -> Verdict | None:
+    """Guards and aliases of one run."""
+    tensors = [(f"output {i}", s) for i, s in enumerate(ran.outputs)]
+    tensors += [(names[i], s) for i, s in ran.inputs]
+    for name, shipped in tensors:
+        received = Received(shipped)
+        changed = received.outside(ran.poison), received.gaps_written(ran.poison)
+        size = dtype_of(shipped.dtype).itemsize
+        before, after, between = (-(-n // size) for n in (*changed[0], changed[1]))
+        if before or after or between:
+            return _outside(name, before, after, between)
+    for before, after in ran.scratch:
+        if before or after:
+            return _outside("scratch", before, after, 0)
+    for index, out in enumerate(ran.outputs):
         if out.shares:
             return Verdict(
                 word="shares memory",
                 detail=f"output {index} lies in the memory of {out.shares}",
                 advice="allocate it, or declare the input with mutates=",
             )
+    return None
+
+
+def poison_left(first: Ran, second: Ran) -> Verdict | None:
+    """Elements that hold poison in both runs: their own, or what lies outside of a tensor.
+
+    Asked only when values are wrong, for a byte of poison can be a right answer.
+    """
     for index, (one, two) in enumerate(zip(first.outputs, second.outputs)):
-        found = _unwritten(index, one, two, first.poison, second.poison)
+        found = _holding(index, one, two, first.poison, second.poison, UNWRITTEN)
+        found = found or _holding(
+            index, one, two, outside(first.poison), outside(second.poison), FROM_OUTSIDE
+        )
         if found:
             return found
     return None
 
 
-def _outside(name: str, received: Received, poison: int) -> Verdict | None:
-    before, after = received.outside(poison)
-    gaps = received.gaps_written(poison)
-    if not before and not after and not gaps:
-        return None
-    size = torch.empty(0, dtype=getattr(torch, received.shipped.dtype)).element_size()
-    found = []
-    for count, where in ((before, "before the start"), (after, "after the end"), (gaps, "between")):
-        if count:
-            values = -(-count // size)
-            found.append(f"{values:,} value{'s' if values > 1 else ''} {where}")
+UNWRITTEN = "not written", "the grid and the loops must cover every element"
+FROM_OUTSIDE = "read outside", "mask the load: only indices below the size may be read"
+
+
+def _outside(name: str, before: int, after: int, between: int) -> Verdict:
+    places = (before, "before the start"), (after, "after the end"), (between, "between the values")
+    found = [f"{n:,} value{'s' if n > 1 else ''} {where}" for n, where in places if n]
     return Verdict(
         word="wrote outside",
         detail=f"{' and '.join(found)} of {name}",
@@ -105,18 +119,23 @@ def _outside(name: str, received: Received, poison: int) -> Verdict | None:
     )
 
 
-def _unwritten(index: int, one: Shipped, two: Shipped, first: int, second: int) -> Verdict | None:
-    if not one.fenced or not two.fenced or one.shape != two.shape:
+def _holding(
+    index: int, one: Shipped, two: Shipped, first: int, second: int, fault: tuple[str, str]
+) -> Verdict | None:
+    word, advice = fault
+    if one.shape != two.shape or (word == "not written" and not (one.fenced and two.fenced)):
         return None
-    left = Received(one).still_poison(first) & Received(two).still_poison(second)
+    left = Received(one).holds(first) & Received(two).holds(second)
     count = int(left.sum())
     if not count:
         return None
     at = place(int(left.reshape(-1).nonzero()[0]), one.shape)
     return Verdict(
-        word="not written",
-        detail=f"{count:,} of {left.numel():,} elements of output {index}, first at {list(at)}",
-        advice="the grid and the loops must cover every element",
+        word=word,
+        detail=f"{count:,} of {left.numel():,} elements of output {index}"
+        f"{' hold what lies outside of a tensor' if word == 'read outside' else ''}"
+        f", first at {list(at)}",
+        advice=advice,
         bad=count,
         total=left.numel(),
         worst_at=at,
@@ -131,7 +150,7 @@ def unchanged(
         if names[index] in mutates:
             continue
         now, before = Received(shipped).tensor(), inputs[index].cpu()
-        if torch.equal(_bits(now), _bits(before)):
+        if same_values(now, before):
             continue
         return Verdict(
             word="changed its input",
@@ -173,7 +192,7 @@ def _quick(out: torch.Tensor, truth: torch.Tensor, allowed: torch.Tensor) -> tup
     flats = [t.reshape(-1) for t in (out, truth, allowed)]
     for start in range(0, flats[0].numel(), CHUNK):
         mine, right, most = (t[start : start + CHUNK] for t in flats)
-        share = mine.to(torch.float64).sub_(right).abs_().div_(most)
+        share = torch.sub(mine.to(torch.float64), right).abs_().div_(most)
         top, at = share.max(0)
         if not float(top) <= 1.0:  # NaN too: max gives NaN if there is one
             share, _ = _shares(out, truth, allowed)
@@ -227,7 +246,7 @@ def _shares(
     share = torch.where(same, (share * 0).nan_to_num_(0.0, 0.0, 0.0), share)
     finite_error = (value - truth).abs() / allowed
     both = value.isfinite() & truth.isfinite()
-    share = torch.where(both, finite_error, share)
+    share = torch.where(both, finite_error.nan_to_num(0.0, torch.inf), share)  # 0/0: exact
     if truth.is_floating_point() and out.dtype.is_floating_point:
         most = torch.finfo(out.dtype).max
         edge = truth.isfinite() & value.isinf() & (value.sign() == truth.sign())
@@ -290,9 +309,9 @@ def _lower_precision(
     outs: list[torch.Tensor], expected: Expected, roundoff: float, bad: int, total: int
 ) -> str:
     """Names the precision class that explains errors all over the output, or is empty."""
-    if bad < 0.05 * total or roundoff > 2.0**-24:
+    if bad < 0.05 * total or roundoff > 2.0**-24 or any(o.dtype.itemsize < 4 for o in outs):
         return ""
-    for name in ("tf32", "bfloat16", "float16"):
+    for name in ("bfloat16", "float16", "tf32"):
         if name == "tf32":
             possible = expected.dots
         else:  # every value is one that the lower format has
@@ -311,7 +330,8 @@ def _loose(expected: Expected, index: int, roundoff: float) -> torch.Tensor:
     moved = expected.moved[index]
     if moved is None:
         return torch.zeros_like(expected.truth[index], dtype=torch.float64)
-    return 4 * roundoff * (expected.truth[index].abs() + moved)
+    typical = moved.square().mean().sqrt()  # a few draws say little of a single element
+    return 4 * roundoff * (expected.truth[index].abs() + moved.clamp(min=typical))
 
 
 def same_bits(one: Shipped, two: Shipped) -> bool:
@@ -321,6 +341,13 @@ def same_bits(one: Shipped, two: Shipped) -> bool:
     if one.kind != "tensor":
         return True
     return torch.equal(_bits(Received(one).tensor()), _bits(Received(two).tensor()))
+
+
+def same_values(one: Any, other: Any) -> bool:
+    """Whether two inputs are equal, bit for bit where they are tensors."""
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return torch.equal(_bits(one.cpu()), _bits(other.cpu()))
+    return bool(one == other)
 
 
 def _bits(value: torch.Tensor) -> torch.Tensor:

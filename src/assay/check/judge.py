@@ -260,10 +260,10 @@ class _Judge:
     def _ended(self, status: Status) -> Callable[[CaseFacts, dict[str, Scalar]], Row]:
         if self.session.stopped.is_set():
             return lambda case, knobs: self._absent(case, knobs, "interrupted")
-        if status.harness:
+        if status.harness and self._phase == "loading":  # later, a kernel may have had its hands in
             tail = self.session.log_tail(self.name)
             raise AssayError(f"{self.name}: Assay itself failed; please report this\n{tail}")
-        how = f"it ended its process with {status.label}"
+        how = f"it ended its process with {status.label} ({self._phase})"
         if status.label == "SIGKILL":
             how += ", most often the system's answer to want of memory"
         if status.left:

@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 import torch
 
-from ..errors import AssayError
+from ..errors import AssayError, OpError
 from ..inputs import inputs_of, tensor_bytes
 from ..op import Op
 from ..processes.channel import Channel
 from ..target import Target, load_op
 from ..types import Case, Verdict
 from .budget import Expected, arithmetic, clone, expect, output_specs
-from .compare import form, memory, same_bits, unchanged, values
+from .compare import form, memory, poison_left, same_bits, same_values, unchanged, values
 from .protocol import Ran
 
 KEEP_BYTES = 4 << 30
@@ -70,23 +70,34 @@ class Oracle:
         """
         op, known = self.op, [self._known(case, run.seed) for run in runs[:2]]
         names = op.input_names(len(known[0].inputs))
-        for run, truth in zip(runs, known):
+        for number, run in enumerate(runs):
+            truth = known[number % len(known)]
             found = form(run, truth.specs, device)
-            found = found or unchanged(run, truth.inputs, names, op.mutates)
+            found = found or unchanged(run, truth.inputs, names, op.mutates) or memory(run, names)
+            if found and number >= len(known):
+                return _unlike_before(found.detail)
             if found:
-                return found
-        found = memory(runs[0], runs[1 % len(runs)], names, op.mutates) if len(runs) > 1 else None
-        if found:
-            return found
+                return self._reproducible(case, run, found)
         if op.accept is not None:
-            return self._accepted(runs, known)
+            return poison_left(*runs[:2]) or self._accepted(runs, known)
         answers = []
         for run, truth in zip(runs, known):
             verdict, wrong = values(run, truth.expected, truth.roundoff(precision), op.limit)
             answers.append(verdict)
             if wrong:
-                return self._stale(runs, len(answers) - 1) or verdict
+                return poison_left(*runs[:2]) or self._stale(runs, len(answers) - 1) or verdict
         return self._repeat(runs, known[0], answers, precision)
+
+    def _reproducible(self, case: Case, run: Ran, found: Verdict) -> Verdict:
+        """What was found, unless the Op's inputs are to blame: they differ each time."""
+        if found.word == "changed its input":
+            one, two = (inputs_of(self.op, case, run.seed) for _ in range(2))
+            if not all(same_values(a, b) for a, b in zip(one, two)):
+                raise OpError(
+                    f"{self.op.name}: inputs({case.label}) gives other values at every call, so "
+                    "no two processes can agree on them; draw them from `make`"
+                )
+        return found
 
     def _stale(self, runs: list[Ran], wrong: int) -> Verdict | None:
         """Equal bits for different inputs, wrong for the second: an old answer."""
@@ -113,8 +124,7 @@ class Oracle:
             return worst
         again, wrong = values(runs[2], known.expected, known.roundoff(precision), self.op.limit)
         if wrong:
-            detail = f"right at first, then with the same inputs: {again.detail}"
-            return Verdict(word="not the same twice", detail=detail, advice="look for a race")
+            return _unlike_before(again.detail)
         note = "two runs on the same inputs differ in some bits, both within the limit"
         if self.op.deterministic:
             return Verdict(word="not the same twice", detail=note, advice="fix the order of sums")
@@ -143,7 +153,8 @@ class Oracle:
             expected = known.expected
             for index, truth in enumerate(expected.truth):
                 allowed = expected.allowed(index, known.roundoff(""), self.op.limit)
-                if bool((~(truth.abs() <= allowed)).any()):
+                far = truth.abs() if truth.dtype is not torch.bool else truth.double()
+                if bool((~(far <= allowed)).any()):
                     return False
         return True
 
@@ -165,6 +176,14 @@ class Oracle:
             return "cpu"
         free, _ = torch.cuda.mem_get_info(self.device)
         return self.device if 40 * tensor_bytes(inputs) < FREE_SHARE * free else "cpu"
+
+
+def _unlike_before(detail: str) -> Verdict:
+    return Verdict(
+        word="not the same twice",
+        detail=f"right at first, then with the same inputs: {detail}",
+        advice="look for a race, and for what is kept between calls",
+    )
 
 
 class Known:

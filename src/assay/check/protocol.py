@@ -21,6 +21,9 @@ class Shipped(msgspec.Struct, frozen=True, kw_only=True):
     offset: int
     """Bytes before the first element."""
     fenced: bool
+    """Whether its block has a guard of poison at either end."""
+    exact: bool = False
+    """Whether it fills its block, so that holes in its layout belong to nobody."""
     shares: str = ""
     """Name of an input, or of an earlier output, in whose memory it lies."""
     kind: str = "tensor"
@@ -35,6 +38,8 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     outputs: tuple[Shipped, ...]
     inputs: tuple[tuple[int, Shipped], ...] = ()
     """Position and bytes of each tensor among the inputs."""
+    scratch: tuple[tuple[int, int], ...] = ()
+    """Values changed before and after each tensor that the kernel allocated and did not return."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
