@@ -293,7 +293,7 @@ def _sample(
             continue  # end on the values that no kernel was warmed up with
         if number >= LEAST_ROUNDS and spent > given.seconds:
             break
-        if number >= GOOD_ROUNDS and number % 16 == 0 and all(_known(m) for m in members):
+        if number >= GOOD_ROUNDS and number % SWAP_ROUNDS == 0 and all(_known(m) for m in members):
             break
         if spent > 20 * given.seconds:  # eight rounds of a very slow kernel
             break
