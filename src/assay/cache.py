@@ -35,6 +35,11 @@ def root() -> Path:
     return Path(os.environ.get("ASSAY_CACHE") or platformdirs.user_cache_dir("assay")) / "builds"
 
 
+def place_of(key: str) -> Path:
+    """The folder of an entry, whether it is there or not."""
+    return root() / key[:2] / key
+
+
 def keep_source(way: str, text: str, suffix: str) -> Path:
     """A source given as text, as a file named after its content beside the builds."""
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -61,7 +66,7 @@ def build(
     say: told when another process is being waited for.
     """
     key = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:32]
-    place = root() / key[:2] / key
+    place = place_of(key)
     start = time.monotonic()
     kept = _kept(place)
     if kept is None:

@@ -46,6 +46,7 @@ Inputs = Annotated[
     list[str] | None, typer.Option("--input", help="One input of it: 'x=normal(4096, 8192)'.")
 ]
 Fills = Annotated[bool, typer.Option("--fills", help="The function fills outputs given first.")]
+One = Annotated[str, typer.Option("-k", help="The variant: way/name, 'way/name BLOCK=256'.")]
 Bench = Annotated[str | None, typer.Option("--kernelbench", help="File with Model and get_inputs.")]
 
 
@@ -114,6 +115,40 @@ def new(
 
 
 @app.command()
+def debug(
+    target: Annotated[str, typer.Argument(metavar="TARGET")],
+    variant: One,
+    case: Annotated[
+        str | None, typer.Option("--case", help="The case: 'n=10'; default: the smallest.")
+    ] = None,
+    arch: Arch = "",
+    device_debug: Annotated[
+        bool, typer.Option("--device-debug", help="Device code for cuda-gdb (cuda: -G).")
+    ] = False,
+) -> None:
+    """One variant on a small case, value by value; and the command lines of debuggers."""
+    from .commands import debugging
+
+    raise typer.Exit(debugging.run(target, variant, case or "", arch, device_debug=device_debug))
+
+
+@app.command()
+def export(
+    target: Annotated[str, typer.Argument(metavar="TARGET")],
+    variant: One,
+    to: Annotated[Path, typer.Option("--to", help="A new or empty folder.")],
+    case: Annotated[
+        str | None, typer.Option("--case", help="The case: 'n=1000'; default: a small one.")
+    ] = None,
+    arch: Arch = "",
+) -> None:
+    """A cuda variant as a standalone CUDA program, an extension as a project to install."""
+    from .commands import exporting
+
+    exporting.run(target, variant, case or "", arch, to)
+
+
+@app.command()
 def doctor(as_json: Json = False) -> None:
     """Driver, GPUs, toolkits, compilers and versions: what is there, and what mends the rest."""
     from rich.console import Console
@@ -134,11 +169,14 @@ def doctor(as_json: Json = False) -> None:
 def cache(
     clear: Annotated[bool, typer.Option("--clear", help="Remove them.")] = False,
     match: Annotated[str, typer.Argument(help="Only builds with this in their name.")] = "",
+    log: Annotated[
+        bool, typer.Option("--log", help="All about each: parts, files, binding, commands.")
+    ] = False,
 ) -> None:
     """The builds that are kept, and where; with --clear, remove them."""
     from .commands import caching
 
-    caching.show(match, clear=clear)
+    caching.show(match, clear=clear, log=log)
 
 
 @app.callback(invoke_without_command=True)

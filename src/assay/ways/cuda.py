@@ -34,6 +34,8 @@ from .launch import (
 
 INCLUDE = Path(__file__).parent.parent / "include"
 FLAGS = ("-std=c++17", "-lineinfo", "-default-device")
+DEBUG = "-G"
+"""Device code that cuda-gdb can step through: unoptimised, with every variable in memory."""
 ERROR = re.compile(r"^(.*?)\((\d+)\): (?:catastrophic )?error:? ?(.*)$", re.MULTILINE)
 PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)\s+(\w+?)_param_(\d+)(?:\[(\d+)\])?")
 
@@ -104,20 +106,23 @@ def compile_source(source: Path, names: list[str], job: Job) -> Built:
     """A cubin with these kernels, from the cache or by NVRTC. Raises BuildError."""
     folders = [source.parent, *(Path(f) for f in job.variant.include), INCLUDE, *toolkit_headers()]
     arch = job.variant.arch or job.arch
+    # Code for the debugger carries its lines already.
+    own = [f for f in FLAGS if f != "-lineinfo" or DEBUG not in job.variant.flags]
+    flags = [*own, *job.variant.flags]
     parts = {
         "way": "cuda",
         "sources": cache.source_digests(
             [source], [f for f in folders if f not in toolkit_headers()]
         ),
         "names": names,
-        "flags": [*FLAGS, *job.variant.flags],
+        "flags": flags,
         "include": [str(f) for f in folders],
         "arch": arch,
         "nvrtc": nvrtc_version(),
     }
 
     def make(folder: Path) -> str:
-        return _nvrtc(folder, source, names, arch, [*FLAGS, *job.variant.flags], folders)
+        return _nvrtc(folder, source, names, arch, flags, folders)
 
     place, build = cache.build(job.what, parts, make, job.say)
     facts = json.loads((place / "facts.json").read_text())

@@ -9,7 +9,7 @@ import ctypes
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import LaunchError
@@ -51,6 +51,8 @@ class Launch:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared: int
+    args: tuple[Any, ...] = field(default=(), compare=False)
+    """As the launcher passed them: tensors and numbers."""
 
 
 def configured_as(name: str, grid: Any, block: Any, shared: Any) -> Launch:
@@ -59,7 +61,7 @@ def configured_as(name: str, grid: Any, block: Any, shared: Any) -> Launch:
 
 
 class Recorder:
-    """`k` in a dry run: notes every launch."""
+    """`k` in a dry run: notes every launch with its arguments."""
 
     def __init__(self) -> None:
         self.launches: list[Launch] = []
@@ -69,7 +71,7 @@ class Recorder:
             launch = configured_as(name, grid, block, shared)
 
             def launched(*args: Any) -> None:
-                self.launches.append(launch)
+                self.launches.append(replace(launch, args=args))
 
             return launched
 

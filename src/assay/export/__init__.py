@@ -1,0 +1,1 @@
+"""A variant as code of its own: a standalone CUDA program, or an extension to install."""
