@@ -177,7 +177,7 @@ import torch, triton, triton.language as tl
 import assay
 
 @triton.autotune(
-    configs=[triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128}), triton.Config({"BLOCK": 512})],
+    configs=[triton.Config({"BLOCK": size}) for size in (64, 128, 512)],
     key=["n"],
 )
 @triton.jit
@@ -365,3 +365,11 @@ def test_an_op_object_is_found_again_by_its_file(judge, tmp_path):
         "eager": "right",
         "eager/same": "right",
     }
+
+
+def test_the_package_of_the_check_does_not_hide_the_verb_check():
+    import assay
+    import assay.check.judge
+
+    with pytest.raises(AssayError, match=r"no_such\.py: there is no file"):
+        assay.check("no_such.py")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import linecache
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -156,9 +158,7 @@ def _named(module: ModuleType, target: Target) -> Any:
 def _import_module(target: Target) -> ModuleType:
     sys.path.insert(0, str(Path.cwd()))
     try:
-        return importlib.import_module(target.module)
-    except StopImport:
-        return sys.modules[target.module]
+        return _executed(target.module, importlib.util.find_spec(target.module))
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if target.module.startswith(missing):
@@ -167,8 +167,20 @@ def _import_module(target: Target) -> ModuleType:
                 "give the file instead (package/module.py:name), or install the package"
             ) from None
         raise _failed(target.text, error) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _failed(target.text, error) from error
+
+
+def _executed(name: str, spec: ModuleSpec | None) -> ModuleType:
+    """The module of a spec; one that ends its import by StopImport stays as far as it got."""
+    if name in sys.modules:
+        return sys.modules[name]
+    if spec is None or spec.loader is None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    with contextlib.suppress(StopImport):
+        spec.loader.exec_module(module)
+    return module
 
 
 def import_file(file: str) -> ModuleType:
@@ -189,21 +201,13 @@ def import_file(file: str) -> ModuleType:
         name = f"_assay_target_{path.stem}"  # a file called types.py must not be `types`
     try:
         if len(parts) > 1:
-            return importlib.import_module(name)
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec
-        assert spec.loader
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-        return module
-    except StopImport:
-        return sys.modules[name]
-    except Exception as error:
+            return _executed(name, importlib.util.find_spec(name))
+        return _executed(name, importlib.util.spec_from_file_location(name, path))
+    except (Exception, SystemExit) as error:
         raise _failed(file, error) from error
 
 
-def _failed(what: str, error: Exception) -> AssayError:
+def _failed(what: str, error: BaseException) -> AssayError:
     """An exception of the user's own code at import, with the line it came from."""
     if isinstance(error, AssayError):
         return error

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from ..errors import TargetError
 from ..inputs import Make
@@ -63,6 +64,17 @@ def op(target: Target, import_file: Callable[[str], ModuleType]) -> Op:
 
 def _builder(old: ModuleType, new: ModuleType) -> Callable[..., torch.nn.Module]:
     def build(which: str, device: torch.device, dtype: torch.dtype) -> torch.nn.Module:
+        # The first call may come under fake tensors, or where float64 is the default: the weights
+        # are to be real, and those that float32 draws.
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float32)
+        try:
+            with _disable_current_modes():
+                return made(which).to(device=device, dtype=dtype).eval()
+        finally:
+            torch.set_default_dtype(before)
+
+    def made(which: str) -> torch.nn.Module:
         given: list[Any] = list(getattr(old, "get_init_inputs", list)())
         torch.manual_seed(SEED)
         model = old.Model(*copy.deepcopy(given))
@@ -73,7 +85,7 @@ def _builder(old: ModuleType, new: ModuleType) -> Callable[..., torch.nn.Module]
             mine = model.state_dict()
             same = {n: w for n, w in weights.items() if n in mine and mine[n].shape == w.shape}
             model.load_state_dict(same, strict=False)
-        return model.to(device=device, dtype=dtype).eval()
+        return model
 
     return build
 

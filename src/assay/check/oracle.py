@@ -81,11 +81,11 @@ class Oracle:
         if op.accept is not None:
             return poison_left(*runs[:2]) or self._accepted(runs, known)
         answers = []
-        for run, truth in zip(runs, known):
+        for number, (run, truth) in enumerate(zip(runs, known), 1):
             verdict, wrong = values(run, truth.expected, truth.roundoff(precision), op.limit)
             answers.append(verdict)
             if wrong:
-                return poison_left(*runs[:2]) or self._stale(runs, len(answers) - 1) or verdict
+                return poison_left(*runs[:2]) or _stale(runs[:number]) or verdict
         return self._repeat(runs, known[0], answers, precision)
 
     def _reproducible(self, case: Case, run: Ran, found: Verdict) -> Verdict:
@@ -98,16 +98,6 @@ class Oracle:
                     "no two processes can agree on them; draw them from `make`"
                 )
         return found
-
-    def _stale(self, runs: list[Ran], wrong: int) -> Verdict | None:
-        """Equal bits for different inputs, wrong for the second: an old answer."""
-        if wrong == 0 or not all(same_bits(a, b) for a, b in zip(runs[0].outputs, runs[1].outputs)):
-            return None
-        return Verdict(
-            word="stale answer",
-            detail="the second call, with new inputs, returned the first call's answer",
-            advice="compute the result at every call; keep nothing between calls",
-        )
 
     def _repeat(
         self, runs: list[Ran], known: Known, answers: list[Verdict], precision: str
@@ -124,7 +114,7 @@ class Oracle:
             return worst
         again, wrong = values(runs[2], known.expected, known.roundoff(precision), self.op.limit)
         if wrong:
-            return _unlike_before(again.detail)
+            return _stale(runs[1:]) or _unlike_before(again.detail)
         note = "two runs on the same inputs differ in some bits, both within the limit"
         if self.op.deterministic:
             return Verdict(word="not the same twice", detail=note, advice="fix the order of sums")
@@ -176,6 +166,19 @@ class Oracle:
             return "cpu"
         free, _ = torch.cuda.mem_get_info(self.device)
         return self.device if 40 * tensor_bytes(inputs) < FREE_SHARE * free else "cpu"
+
+
+def _stale(runs: list[Ran]) -> Verdict | None:
+    """Whether the last run, which is wrong, has the bits of the one before with other inputs."""
+    if len(runs) < 2 or not all(
+        same_bits(a, b) for a, b in zip(runs[-2].outputs, runs[-1].outputs)
+    ):
+        return None
+    return Verdict(
+        word="stale answer",
+        detail="a call with new inputs returned the answer of the call before",
+        advice="compute the result at every call; keep nothing between calls",
+    )
 
 
 def _unlike_before(detail: str) -> Verdict:
