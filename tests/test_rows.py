@@ -65,7 +65,9 @@ def same(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     if isinstance(a, float):
-        return math.copysign(1, a) == math.copysign(1, b) and (a == b or (a != a and b != b))
+        if math.isnan(a) or math.isnan(b):  # a NaN's own sign means nothing
+            return math.isnan(a) and math.isnan(b)
+        return a == b and math.copysign(1, a) == math.copysign(1, b)
     if isinstance(a, msgspec.Struct):
         names = a.__struct_fields__
         return all(same(getattr(a, n), getattr(b, n)) for n in names)

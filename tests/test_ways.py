@@ -492,6 +492,9 @@ def test_nvrtc_tells_registers_spills_and_shared_memory(kernels: Path, arch: str
     assert (scale.grid, scale.block) == ((10, 1, 1), (64, 1, 1))
     assert scale.dynamic_shared_bytes == 32
     assert isinstance(loaded.handle, Recorder), "nothing can be launched here"
+    other = "sm_80" if arch == "sm_90" else "sm_90"
+    again = cuda.load(job("cuda", kernels, two, other))
+    assert not again.build.cached, "the architecture is part of the key"
 
 
 @needs_nvrtc
