@@ -5,8 +5,8 @@ import torch
 import assay
 
 EXPECT = {
-    "eager/first_answer_for_ever": ("stale answer", "returned the first call's answer"),
-    "eager/kept_by_shape": ("stale answer", "returned the first call's answer"),
+    "eager/first_answer_for_ever": ("stale answer", "returned the answer of the call before"),
+    "eager/kept_by_shape": ("stale answer", "returned the answer of the call before"),
     "eager/first_seed_only": ("wrong value", "every element"),
     "eager/right_twice": ("not the same twice", "right at first, then with the same inputs"),
     "eager/adds_up": ("wrong value", "every element"),
