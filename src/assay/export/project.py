@@ -29,7 +29,7 @@ packages = ["{name}"]
 """
 
 SETUP = '''\
-"""Builds the extension: with CUDA where torch and the machine have it{without}."""
+"""{doc}"""
 
 from setuptools import setup
 from torch.utils import cpp_extension
@@ -38,6 +38,11 @@ FLAGS = {flags}
 {choice}
 setup(ext_modules=[extension], cmdclass={{"build_ext": cpp_extension.BuildExtension}})
 '''
+
+DOC = {
+    True: "Builds the extension: with CUDA where its toolkit is there, else for the CPU alone.",
+    False: "Builds the extension.",
+}
 
 CPP = """
 extension = cpp_extension.CppExtension(
@@ -146,17 +151,16 @@ def write(one: single.Single, folder: Path) -> list[str]:
     functions = sorted({name for name, _ in calls.made})
     name = f"{one.op.name}_extension"
     cuda = source.with_suffix(".cu") if source.with_suffix(".cu").is_file() else None
-    title = (inspect.getdoc(inspect.getmodule(one.op.inputs)) or one.op.name).splitlines()[0]
-    title = title.rstrip(".").replace('"', "'").replace("\\", "/")
+    title = f"The operator {one.op.name}"
     headers = _sources(one, [source, *([cuda] if cuda else [])], folder / "csrc")
     shared = {"name": name, "include": '["csrc"]', "omp": OPENMP}
     texts = {
         "pyproject.toml": PYPROJECT.format(name=name, title=title),
         "setup.py": SETUP.format(
+            doc=DOC[cuda is not None],
             flags=_listed([*FLAGS, *one.variant.flags]),
-            without=", else without" if cuda else " no part",
             choice=(CUDA if cuda else CPP).format(cuda=cuda and cuda.name, **shared),
-        ).replace(": with CUDA where torch and the machine have it no part", ""),
+        ),
         "csrc/binding.cpp": f'{HEADERS}#include "{source.name}"\n\n{binding(functions)}',
         f"{name}/__init__.py": INIT.format(
             title=title, functions=", ".join(functions), names=_listed(functions)
@@ -236,8 +240,7 @@ def _alone(reference: Any) -> str:
     code = getattr(reference, "__code__", None)
     if code is None or code.co_freevars or not reference.__name__.isidentifier():
         raise _NotSimple("its reference is no plain function")
-    known = {"torch", *dir(__builtins__ if not isinstance(__builtins__, dict) else object)}
-    needed = [n for n in inspect.getclosurevars(reference).globals if n not in known]
+    needed = [n for n in inspect.getclosurevars(reference).globals if n != "torch"]
     if needed:
         raise _NotSimple(f"its reference uses {', '.join(needed)}")
     return inspect.getsource(reference).rstrip()
