@@ -154,7 +154,7 @@ def test_a_cuda_variant_without_a_gpu_shows_geometry_and_targets(
     assert "<- wrong" not in out
     assert "cuda-gdb --args python -m assay.commands.once" in out
     assert "--device-debug" in out
-    assert "compute-sanitizer --tool racecheck" in out
+    assert "compute-sanitizer --report-api-errors no --tool racecheck" in out
     (built,) = cache.entries()
     flags = cache.notes(built)["parts"]["flags"]
     assert "-G" in flags

@@ -166,7 +166,7 @@ def _recipes(console: Console, target: str, variant: str, said: dict[str, Any]) 
     if way in ("cuda", "extension", "triton", "numba"):
         recipes.append(("step through the kernel", f"cuda-gdb --args {stepped}"))
         for tool in ("memcheck", "racecheck", "initcheck"):
-            sanitizer = f"{UNCACHED} compute-sanitizer --tool {tool}"
+            sanitizer = f"{UNCACHED} compute-sanitizer --report-api-errors no --tool {tool}"
             recipes.append((f"let {tool} watch every access", f"{sanitizer} {line}"))
     if way in ("cpp", "extension"):
         recipes.append(("step through the C++", f"gdb --args {line}"))

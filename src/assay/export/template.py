@@ -34,6 +34,7 @@ HEAD = r"""// {title}
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "{source}"
@@ -111,9 +112,9 @@ static size_t differing(const Buffer& buffer, const char* name) {{
   return wrong;
 }}
 
-static inline double wide(double value) {{ return value; }}
 template <class T>
 static double wide(T value) {{
+  if constexpr (std::is_same_v<T, double>) return value;
   return static_cast<float>(value);  // exact for float and for the 16-bit formats
 }}
 
