@@ -369,7 +369,7 @@ def test_an_op_object_is_found_again_by_its_file(judge, tmp_path):
 
 def test_the_package_of_the_check_does_not_hide_the_verb_check():
     import assay
-    import assay.check.judge
+    import assay.verdict.judge
 
     with pytest.raises(AssayError, match=r"no_such\.py: there is no file"):
         assay.check("no_such.py")

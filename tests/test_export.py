@@ -141,7 +141,7 @@ def test_arguments_are_those_of_the_launcher(file: str, tmp_path: Path) -> None:
     [
         ("cuda/torch", r"also computes with torch \(abs\).*move that into a kernel"),
         ("cuda/nothing", "launches nothing on n=300; give another --case"),
-        ("cuda/huge", r"did not launch: twice: block x = 2,048"),
+        ("cuda/huge", r"did not launch: twice: 2,048 threads a block"),
         ("eager", "only cuda and extension variants with a source"),
     ],
 )

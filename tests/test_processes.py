@@ -66,7 +66,7 @@ def test_a_child_gets_its_arguments_with_torch_imported(started: Any) -> None:
     assert said["got"] == {"text": "a", "number": 1.5, "items": [1, None], "blob": b"\0"}
     assert said["torch"] is True
     assert said["child"] == "1"
-    assert child.end().label == "exit code 0"
+    assert child.end().label in ("exit code 0", "SIGKILL")  # it ends by itself or is ended
 
 
 def test_messages_of_many_sizes_come_whole_and_in_order(started: Any) -> None:

@@ -343,7 +343,7 @@ def test_architectures_as_torch_writes_them(arch: str, listed: str) -> None:
 @pytest.mark.parametrize(
     ("grid", "block", "said"),
     [
-        (1, 1500, "k: block x = 1,500, limits 1 to 1,024"),
+        (1, 1500, "k: 1,500 threads a block, limit 1,024"),
         (1, (64, 32), "k: 2,048 threads a block, limit 1,024"),
         ((1, 1, 65_536), 32, "k: grid z = 65,536, limits 1 to 65,535"),
         ((1, 65_536), 32, "k: grid y = 65,536, limits 1 to 65,535"),

@@ -12,6 +12,7 @@ import torch
 from . import ways
 from .adapt import autotune
 from .errors import OpError
+from .inputs import to_meta
 from .op import Op, Variant
 from .types import Build, Case, Counters, Scalar
 
@@ -65,7 +66,7 @@ def build(
 
     def dry_run(handle: Any) -> None:
         outputs = [torch.empty(s, dtype=d, device="meta") for s, d in specs[len(mutated) :]]
-        call(handle, outputs, [_meta(x) for x in inputs])
+        call(handle, outputs, [to_meta(x) for x in inputs])
 
     loaded = None
     if variant.source is not None:
@@ -103,9 +104,3 @@ def build(
 def _original(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function that torch.compile was given, or the function itself."""
     return getattr(function, "_torchdynamo_orig_callable", function)
-
-
-def _meta(value: Any) -> Any:
-    if not isinstance(value, torch.Tensor):
-        return value
-    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")

@@ -18,12 +18,12 @@ import torch
 
 from . import cache, faults, single, ways
 from .build import Kernel
-from .check.budget import arithmetic, expect
 from .errors import AssayError, NotRun
 from .inputs import dtype_name, inputs_of
 from .processes.channel import Channel
 from .target import Target
 from .types import Scalar
+from .verdict.budget import arithmetic, expect
 from .ways import targets
 
 SHOWN = 8

@@ -86,7 +86,8 @@ def chosen(op: Op, wanted: dict[str, Scalar], dtypes: list[str]) -> list[Case]:
         if dtypes:
             asked = f"{asked} dtype={' or '.join(dtypes)}".strip()
         raise OpError(
-            f"{op.name}: no case has {asked}; give every value for a new one, or choose among: {listed}"
+            f"{op.name}: no case has {asked}; give every value for a new one, "
+            f"or choose among: {listed}"
         )
     return found
 

@@ -153,3 +153,10 @@ def varies(values: Any) -> bool:
     """Whether any tensor with more than one element holds different values (timing needs that)."""
     tensors = [v for v in values if isinstance(v, torch.Tensor) and v.numel() > 1]
     return not tensors or any(bool((t != t.flatten()[0]).any()) for t in tensors)
+
+
+def to_meta(value: Any) -> Any:
+    """A tensor's shape, strides and dtype without its values; anything else as it is."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")

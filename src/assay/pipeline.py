@@ -17,7 +17,6 @@ from typing import Any
 
 import msgspec
 
-from .check.judge import Conditions, Oracle, judge
 from .clock.schedule import Timer
 from .describe import CaseFacts, OpFacts, VariantFacts
 from .errors import AssayError, OpError
@@ -26,6 +25,7 @@ from .processes import Ended
 from .session import Session, Stopped
 from .target import Target
 from .types import OUTCOMES, Machine, Row, Scalar, replace
+from .verdict.judge import Conditions, Oracle, judge
 from .ways import DEFAULT_ARCH
 
 DESCRIBE_SECONDS = 120.0

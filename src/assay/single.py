@@ -17,13 +17,13 @@ import torch
 from . import ways
 from .adapt import autotune
 from .build import Kernel, Specs, build, find_variant
-from .check.budget import output_specs
 from .describe import facts, label
 from .errors import OpError, TargetError
 from .inputs import inputs_of
 from .op import Op, Variant, parse_values
 from .target import Target, load
 from .types import Case, Scalar
+from .verdict.budget import output_specs
 
 POISON = 0xFF
 """What outputs hold before a run: NaN in every float format, -1 in every integer."""

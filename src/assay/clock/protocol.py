@@ -8,6 +8,7 @@ import msgspec
 
 from ..target import Target
 from ..types import Case
+from ..verdict.protocol import Spec
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +25,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     target: Target
     op: str
     case: Case
+    specs: tuple[Spec, ...]
     entries: tuple[Entry, ...]
     device: str
     arch: str

@@ -10,11 +10,12 @@ from typing import Any
 
 import msgspec
 
-from ..check.judge import Conditions, Oracle
 from ..errors import AssayError
 from ..processes import Child, Ended, TimedOut
 from ..session import Session, threads_for
 from ..types import GPU, OUTCOMES, Machine, Row, Timing, replace
+from ..verdict.judge import Conditions, Oracle
+from ..verdict.protocol import Spec
 from . import plausible
 from .protocol import Entry, Plan
 from .statistics import interval, steadiness
@@ -54,7 +55,12 @@ class Timer:
         while left:
             folder = self.session.folder()
             plan = _plan(
-                self.conditions, self.machine, [rows[i] for i in left], self.seconds, folder
+                self.conditions,
+                self.machine,
+                [rows[i] for i in left],
+                self.oracle.specs(rows[0].case, self.conditions.seed),
+                self.seconds,
+                folder,
             )
             outcome = self._one(plan)
             if isinstance(outcome, _Lost):
@@ -112,7 +118,12 @@ class Timer:
 
 
 def _plan(
-    conditions: Conditions, machine: Machine, rows: list[Row], seconds: float, folder: Path
+    conditions: Conditions,
+    machine: Machine,
+    rows: list[Row],
+    specs: list[dict[str, Any]],
+    seconds: float,
+    folder: Path,
 ) -> Plan:
     state = folder / "state"
     state.write_bytes(b"\0")
@@ -121,6 +132,7 @@ def _plan(
         target=conditions.target,
         op=rows[0].op,
         case=rows[0].case,
+        specs=tuple(msgspec.convert(spec, Spec) for spec in specs),
         entries=entries,
         device=conditions.device if any(r.device != "cpu" for r in rows) else "cpu",
         arch=conditions.arch,

@@ -41,7 +41,8 @@ def interval(
     drawn = values[starts[..., None] + np.arange(length)].reshape(draws, -1)
     low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])
     wider = _widened(blocks) / math.sqrt(1 - _missed(correlation_time(values), length))
-    return middle - wider * max(0.0, middle - low), middle, middle + wider * max(0.0, high - middle)
+    below, above = max(0.0, middle - float(low)), max(0.0, float(high) - middle)
+    return middle - wider * below, middle, middle + wider * above
 
 
 def _widened(blocks: int) -> float:

@@ -22,15 +22,14 @@ import torch
 
 from .. import faults
 from ..build import build, find_variant
-from ..check.budget import output_specs
-from ..check.buffers import POISONS, fence_like, fenced, ship
-from ..check.candidate import plain
-from ..check.protocol import Ran
 from ..errors import AssayError
-from ..inputs import inputs_of, varies
+from ..inputs import dtype_of, inputs_of, varies
 from ..op import Op
 from ..processes.channel import Channel
 from ..target import load_op
+from ..verdict.buffers import POISONS, fence_like, fenced, ship
+from ..verdict.candidate import plain
+from ..verdict.protocol import Ran
 from . import cpu, events
 from .protocol import Entry, Plan
 from .statistics import interval
@@ -100,7 +99,7 @@ def _run(channel: Channel, given: Plan, state: mmap.mmap) -> None:
             refused="constant data runs faster than real data: give inputs that vary to time it"
         )
         return
-    specs = output_specs(op, inputs, given.case)
+    specs = [(spec.shape, dtype_of(spec.dtype)) for spec in given.specs]
     contents = _Contents(op, given, inputs)
     on_gpu = given.device.startswith("cuda")
     gpu = _Gpu(given.device) if on_gpu else None

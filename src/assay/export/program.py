@@ -17,9 +17,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .. import cache, single
-from ..check.budget import arithmetic, expect
 from ..errors import AssayError
 from ..inputs import inputs_of
+from ..verdict.budget import arithmetic, expect
 from ..ways.cuda import DEBUG, FLAGS, INCLUDE
 from ..ways.launch import Launch, Recorder, check_geometry, type_of
 from . import template

@@ -106,13 +106,13 @@ BLOCK_THREADS = 1024
 
 def check_geometry(launch: Launch) -> None:
     """Raises LaunchError for what no GPU can launch, naming the number and its limit."""
+    threads = math.prod(launch.block)
+    if threads > BLOCK_THREADS:
+        raise LaunchError(f"{launch.name}: {threads:,} threads a block, limit {BLOCK_THREADS:,}")
     for what, sizes in (("grid", launch.grid), ("block", launch.block)):
         for axis, size, most in zip("xyz", sizes, LIMITS[what]):
             if not 1 <= size <= most:
                 raise LaunchError(f"{launch.name}: {what} {axis} = {size:,}, limits 1 to {most:,}")
-    threads = math.prod(launch.block)
-    if threads > BLOCK_THREADS:
-        raise LaunchError(f"{launch.name}: {threads:,} threads a block, limit {BLOCK_THREADS:,}")
 
 
 SHARED_DEFAULT = 48 * 1024

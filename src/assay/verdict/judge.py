@@ -45,8 +45,9 @@ class Oracle:
     def __init__(self, session: Session, conditions: Conditions, op: str):
         self._session, self._name = session, f"oracle {op}"
         self._lock = threading.Lock()
+        self._specs: dict[tuple[str, int], list[dict[str, Any]]] = {}
         self._context = session.child(
-            "assay.check.oracle:main",
+            "assay.verdict.oracle:main",
             {
                 "target": msgspec.to_builtins(conditions.target),
                 "op": op,
@@ -96,6 +97,14 @@ class Oracle:
         )
         verdict = msgspec.convert(answer["verdict"], Verdict)
         return msgspec.structs.replace(verdict, judge=judge, seed=runs[0]["seed"])
+
+    def specs(self, case: Case, seed: int) -> list[dict[str, Any]]:
+        """Shape and dtype of each output of a case; worked out once, for all candidates."""
+        key = case.label, case.seed
+        if key not in self._specs:
+            answer = self.ask(do="specs", case=msgspec.to_builtins(case), seed=seed)
+            self._specs[key] = answer["specs"]
+        return self._specs[key]
 
     def is_weak(self, cases: list[Case], seed: int) -> bool:
         """Whether zeros would be right on every one of the cases."""
@@ -162,11 +171,19 @@ class _Judge:
         self, todo: deque[tuple[CaseFacts, dict[str, Scalar]]], scratch: str
     ) -> Generator[Row, None, Callable[[CaseFacts, dict[str, Scalar]], Row] | None]:
         """Rows of as many tasks as one child survives; returns how to name what ended it."""
-        tasks = [{"case": msgspec.to_builtins(c.case), "knobs": k} for c, k in todo]
+        seed = self.conditions.seed
+        tasks = [
+            {
+                "case": msgspec.to_builtins(c.case),
+                "knobs": k,
+                "specs": self.oracle.specs(c.case, seed),
+            }
+            for c, k in todo
+        ]
         args = {"settings": self._settings(scratch), "tasks": tasks}
         env = {"OMP_NUM_THREADS": str(threads_for(self.conditions.workers)), **self.here.env}
         with self.session.child(
-            "assay.check.candidate:main", args, name=self.name, env=env
+            "assay.verdict.candidate:main", args, name=self.name, env=env
         ) as child:
             while todo:
                 case, knobs = todo[0]

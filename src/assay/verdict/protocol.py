@@ -10,6 +10,13 @@ from ..target import Target
 from ..types import Case
 
 
+class Spec(msgspec.Struct, frozen=True, kw_only=True):
+    """Shape and dtype of an output, as the oracle worked them out."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
 class Shipped(msgspec.Struct, frozen=True, kw_only=True):
     """Where the bytes of one tensor lie, and how to read them."""
 
@@ -47,6 +54,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
     case: Case
     knobs: dict[str, Any]
+    specs: tuple[Spec, ...]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

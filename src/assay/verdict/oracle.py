@@ -1,6 +1,7 @@
 """The oracle process: one for each Op. It knows the truth, and sees a candidate's bytes only after.
 
-Messages in: {do: strength, cases}, {do: judge, case, runs, ...}. Out: {zeros: bool},
+Messages in: {do: specs, case}, {do: strength, cases}, {do: judge, case, runs, ...}.
+Out: {specs: [...]}, {zeros: bool},
 {verdict: ...}, or {mistake: text} for a fault of the Op itself.
 """
 
@@ -13,7 +14,7 @@ import msgspec
 import torch
 
 from ..errors import AssayError, OpError
-from ..inputs import inputs_of, tensor_bytes
+from ..inputs import dtype_name, inputs_of, tensor_bytes
 from ..op import Op
 from ..processes.channel import Channel
 from ..target import Target, load_op
@@ -58,6 +59,10 @@ class Oracle:
         if message["do"] == "strength":
             cases = [msgspec.convert(c, Case) for c in message["cases"]]
             return {"zeros": self.zeros_pass(cases, message["seed"])}
+        if message["do"] == "specs":
+            case = msgspec.convert(message["case"], Case)
+            specs = output_specs(self.op, inputs_of(self.op, case, message["seed"]), case)
+            return {"specs": [{"shape": list(s), "dtype": dtype_name(d)} for s, d in specs]}
         runs = [msgspec.convert(r, Ran) for r in message["runs"]]
         case = msgspec.convert(message["case"], Case)
         verdict = self.judge(case, runs, message["precision"], message["device"])
@@ -79,13 +84,13 @@ class Oracle:
             if found:
                 return self._reproducible(case, run, found)
         if op.accept is not None:
-            return poison_left(*runs[:2]) or self._accepted(runs, known)
+            return _unwritten(runs) or self._accepted(runs, known)
         answers = []
         for number, (run, truth) in enumerate(zip(runs, known), 1):
             verdict, wrong = values(run, truth.expected, truth.roundoff(precision), op.limit)
             answers.append(verdict)
             if wrong:
-                return poison_left(*runs[:2]) or _stale(runs[:number]) or verdict
+                return _unwritten(runs) or _stale(runs[:number]) or verdict
         return self._repeat(runs, known[0], answers, precision)
 
     def _reproducible(self, case: Case, run: Ran, found: Verdict) -> Verdict:
@@ -166,6 +171,11 @@ class Oracle:
             return "cpu"
         free, _ = torch.cuda.mem_get_info(self.device)
         return self.device if 40 * tensor_bytes(inputs) < FREE_SHARE * free else "cpu"
+
+
+def _unwritten(runs: list[Ran]) -> Verdict | None:
+    """What two runs under two poisons left unwritten; one run alone can't tell."""
+    return poison_left(runs[0], runs[1]) if len(runs) > 1 else None
 
 
 def _stale(runs: list[Ran]) -> Verdict | None:

@@ -34,7 +34,7 @@ from torch.utils._pytree import tree_leaves
 
 from ..errors import AssayError, OpError
 from ..faults import told
-from ..inputs import dtype_name, dtype_of
+from ..inputs import dtype_name, dtype_of, to_meta
 from ..op import Op
 
 ROUNDOFF = {
@@ -60,6 +60,7 @@ STEP = 2.0**-26
 """Relative perturbation of the inputs: small, yet far above float64's own rounding."""
 MOST_SCALE = 64.0
 """Most that a poor eager raises the allowance for outputs of every size."""
+MOST_RAISED = 2.0**-10
 BINADES = 2304
 """Powers of two that a float64 can be near, subnormals included."""
 PERIOD = 65_537
@@ -81,6 +82,8 @@ class Expected:
     scale: float
     """How much the allowance is raised because eager itself needs it."""
     eager_worst: float | None
+    vanished: float = 0.0
+    """What float64 loses in cancellation: 8 units in the last place of the largest input."""
     needs: tuple[torch.Tensor, ...] = ()
     """For each output, twice eager's worst share among outputs of each size, by powers of two."""
 
@@ -103,9 +106,15 @@ class Expected:
         tiny *= torch.finfo(dtype).eps if dtype is torch.float16 else 1.0
         grow = 4 * math.sqrt(self.terms) * roundoff
         base = 4 * ROUNDOFF[dtype] * size + grow * (size + moved) + tiny
+        if ROUNDOFF[dtype] > ROUNDOFF[torch.float64]:
+            # Where float64 itself cancels to 0, a more accurate kernel need not give 0.
+            base = torch.where(size == 0, base + self.vanished, base)
         if not self.needs:
             return self.scale * base
-        return base * self.needs[index][_binade(size)].clamp_(min=self.scale)
+        raised = base * self.needs[index][_binade(size)].clamp_(min=self.scale)
+        # However wrong eager is, nothing passes that is off by a thousandth of the largest output.
+        most = MOST_RAISED * float(size.nan_to_num(0.0, 0.0, 0.0).max()) if size.numel() else 0.0
+        return torch.minimum(raised, (self.scale * base).clamp(min=most))
 
 
 def arithmetic(dtypes: list[torch.dtype], precision: str) -> float:
@@ -144,8 +153,16 @@ def expect(op: Op, inputs: tuple[Any, ...], specs: list[tuple[Any, torch.dtype]]
                     torch.hypot(total, step, out=total)  # squares would overflow from 1e154 on
     roots = tuple(None if m is None else m / math.sqrt(DRAWS) for m in moved)
     dtypes = tuple(dtype for _, dtype in specs)
-    first = Expected(tuple(truth), roots, dtypes, watch.terms, watch.dots, {}, 1.0, None)
+    lost = 2.0**-50 * _largest(inputs)
+    first = Expected(tuple(truth), roots, dtypes, watch.terms, watch.dots, {}, 1.0, None, lost)
     return _calibrated(op, first, inputs)
+
+
+def _largest(inputs: tuple[Any, ...]) -> float:
+    """The largest finite magnitude among the inputs' floats."""
+    floats = [x for x in inputs if isinstance(x, torch.Tensor) and x.dtype in ROUNDOFF]
+    sizes = [x.abs().nan_to_num(0.0, 0.0, 0.0).max() for x in floats if x.numel()]
+    return max(map(float, sizes), default=0.0)
 
 
 def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
@@ -156,23 +173,30 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
             eager = outputs_of(op, [clone(x) for x in inputs])
     except OpError:
         return first  # the variant `eager` meets the same error and its row says so
-    worst, needs = (
-        0.0,
-        [torch.ones(BINADES, device=t.device, dtype=torch.float64) for t in first.truth],
-    )
+    shares: list[torch.Tensor | None] = []
     for index, (out, truth) in enumerate(zip(eager, first.truth)):
         if first.moved[index] is None or out.shape != truth.shape:
+            shares.append(None)
             continue
         error = (out.to(truth.dtype) - truth).abs()
-        share = (error / first.allowed(index, roundoff)).nan_to_num_(0.0, 0.0, 0.0)
-        worst = max(worst, float(share.max()) if share.numel() else 0.0)
-        for near in (-1, 0, 1):  # the neighbours too: the element itself may have been lucky
-            at = (_binade(truth.abs()) + near).clamp_(0, BINADES - 1).reshape(-1)
-            needs[index].scatter_reduce_(0, at, 2 * share.reshape(-1), "amax")
+        shares.append(error.div_(first.allowed(index, roundoff)).nan_to_num_(0.0, 0.0, 0.0))
+    worst = max((float(s.max()) for s in shares if s is not None and s.numel()), default=0.0)
     scale = min(max(1.0, 2 * worst), MOST_SCALE)
-    raised = tuple(needs) if 2 * worst > MOST_SCALE else ()
-    fits = 0.5 if raised else worst / scale
-    return replace(first, cache={}, scale=scale, eager_worst=fits, needs=raised)
+    if 2 * worst <= MOST_SCALE:
+        return replace(first, cache={}, scale=scale, eager_worst=worst / scale)
+    needs = tuple(_needed(share, truth) for share, truth in zip(shares, first.truth))
+    return replace(first, cache={}, scale=scale, eager_worst=0.5, needs=needs)
+
+
+def _needed(share: torch.Tensor | None, truth: torch.Tensor) -> torch.Tensor:
+    """Twice the worst share of the allowance among outputs of each size, by powers of two."""
+    needs = torch.ones(BINADES, device=truth.device, dtype=torch.float64)
+    if share is None:
+        return needs
+    for near in (-1, 0, 1):  # the neighbours too: the element itself may have been lucky
+        at = (_binade(truth.abs()) + near).clamp_(0, BINADES - 1).reshape(-1)
+        needs.scatter_reduce_(0, at, 2 * share.reshape(-1), "amax")
+    return needs
 
 
 def _binade(size: torch.Tensor) -> torch.Tensor:
@@ -261,6 +285,11 @@ DOTS = {"mm", "bmm", "addmm", "baddbmm", "dot", "mv", "convolution"}
 class watching(TorchDispatchMode):
     """Notes the longest reduction, and every step that leaves float64, with its line."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Nothing is compiled under it, and True imports torch._dynamo: most of a child's life.
+        return False
+
     def __init__(self, op: Op):
         super().__init__()
         self.op, self.terms, self.dots = op, 1, False
@@ -296,19 +325,27 @@ def _line(op: Op) -> str:
 
 
 def output_specs(op: Op, inputs: tuple[Any, ...], case: Any) -> list[tuple[tuple[int, ...], Any]]:
-    """Shape and dtype of each output, by the Op's word or by the reference under fake tensors."""
+    """Shape and dtype of each output, by the Op's word or by the reference without values."""
     from ..op import call_with
 
     if op.outputs is not None:
         said = call_with(op.outputs, case.values, f"{op.name}: outputs")
         return [(tuple(shape), dtype_of(dtype)) for shape, dtype in said]
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    try:
-        with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch.no_grad():
-            fakes = [mode.from_tensor(x) if isinstance(x, torch.Tensor) else x for x in inputs]
-            made = outputs_of(op, fakes)
-    except OpError:  # it looks at values, or it is wrong, and then says so here
-        with torch.no_grad():
-            made = outputs_of(op, [clone(x) for x in inputs])
+    with torch.no_grad():
+        made = _without_values(op, inputs)
     return [(tuple(int(s) for s in t.shape), t.dtype) for t in made]
+
+
+def _without_values(op: Op, inputs: tuple[Any, ...]) -> list[torch.Tensor]:
+    """The reference's outputs, if it can be, on tensors that hold no values."""
+    try:
+        return outputs_of(op, [to_meta(x) for x in inputs])
+    except OpError:  # it makes tensors of its own on a device
+        # Imported only here: it brings torch._dynamo, which would be half of a child's life.
+        from torch._subclasses.fake_tensor import FakeTensorMode
+    try:
+        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+            fakes = [mode.from_tensor(x) if isinstance(x, torch.Tensor) else x for x in inputs]
+            return outputs_of(op, fakes)
+    except OpError:  # it looks at values, or it is wrong, and then says so here
+        return outputs_of(op, [clone(x) for x in inputs])

@@ -86,6 +86,11 @@ class Poisoned(TorchDispatchMode):
         }
     )
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Nothing is compiled under it, and True imports torch._dynamo: most of a child's life.
+        return False
+
     def __init__(self, poison: int):
         super().__init__()
         self.poison = poison
