@@ -46,6 +46,10 @@ def other_order(x):
 loose = assay.Op("jitter", lambda x: x.exp(), inputs, cases=assay.grid(n=[40]))
 
 
+calls = []
+
+
 @loose.variant("eager/jitters")
 def jitters(x):
-    return x.exp() * (1 + 1e-7 * torch.randn(()))
+    calls.append(None)
+    return x.exp() * (1 + 1.2e-7 * len(calls))

@@ -11,7 +11,7 @@ import torch
 
 from .. import cache, single
 from ..errors import AssayError
-from ..ways.extension import FLAGS, HEADERS, OPENMP, binding
+from ..ways.extension import FLAGS, OPENMP, binding, headers
 
 PYPROJECT = """\
 [build-system]
@@ -161,7 +161,7 @@ def write(one: single.Single, folder: Path) -> list[str]:
             flags=_listed([*FLAGS, *one.variant.flags]),
             choice=(CUDA if cuda else CPP).format(cuda=cuda and cuda.name, **shared),
         ),
-        "csrc/binding.cpp": f'{HEADERS}#include "{source.name}"\n\n{binding(functions)}',
+        "csrc/binding.cpp": f'{headers(source.read_text())}#include "{source.name}"\n\n{binding(functions)}',
         f"{name}/__init__.py": INIT.format(
             title=title, functions=", ".join(functions), names=_listed(functions)
         ),

@@ -325,27 +325,30 @@ def _line(op: Op) -> str:
 
 
 def output_specs(op: Op, inputs: tuple[Any, ...], case: Any) -> list[tuple[tuple[int, ...], Any]]:
-    """Shape and dtype of each output, by the Op's word or by the reference without values."""
+    """Shape and dtype of each output, by the Op's word or by what the reference gives."""
     from ..op import call_with
 
     if op.outputs is not None:
         said = call_with(op.outputs, case.values, f"{op.name}: outputs")
         return [(tuple(shape), dtype_of(dtype)) for shape, dtype in said]
     with torch.no_grad():
-        made = _without_values(op, inputs)
+        try:
+            made = outputs_of(op, [clone(x) for x in inputs])
+        except OpError as error:  # no such operation for this dtype here? Its shape may be known
+            made = _without_values(op, inputs, error)
     return [(tuple(int(s) for s in t.shape), t.dtype) for t in made]
 
 
-def _without_values(op: Op, inputs: tuple[Any, ...]) -> list[torch.Tensor]:
-    """The reference's outputs, if it can be, on tensors that hold no values."""
+def _without_values(op: Op, inputs: tuple[Any, ...], error: OpError) -> list[torch.Tensor]:
+    """The reference's outputs on tensors that hold no values; else raises the first error."""
     try:
         return outputs_of(op, [to_meta(x) for x in inputs])
     except OpError:  # it makes tensors of its own on a device
         # Imported only here: it brings torch._dynamo, which would be half of a child's life.
         from torch._subclasses.fake_tensor import FakeTensorMode
-    try:
-        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-            fakes = [mode.from_tensor(x) if isinstance(x, torch.Tensor) else x for x in inputs]
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        fakes = [mode.from_tensor(x) if isinstance(x, torch.Tensor) else x for x in inputs]
+        try:
             return outputs_of(op, fakes)
-    except OpError:  # it looks at values, or it is wrong, and then says so here
-        return outputs_of(op, [clone(x) for x in inputs])
+        except OpError:
+            raise error from None

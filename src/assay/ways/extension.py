@@ -26,7 +26,13 @@ from . import Here, Job, Loaded, cpp
 
 FLAGS = ("-O3", "-std=c++20")
 OPENMP = "-fopenmp"  # at::parallel_for is serial in a file compiled without it; nvcc refuses it
-HEADERS = "#include <torch/csrc/utils/pybind.h>\n"
+TENSOR_HEADERS = "#include <torch/csrc/utils/pybind.h>\n"
+PLAIN_HEADERS = "#include <pybind11/pybind11.h>\n#include <pybind11/stl.h>\n"
+
+
+def headers(source: str) -> str:
+    """What the binding includes: torch's converters only where the source knows tensors."""
+    return TENSOR_HEADERS if re.search(r"\b(at|torch|c10)::|ATen|torch/", source) else PLAIN_HEADERS
 
 
 def here(device: str) -> Here:
@@ -177,7 +183,8 @@ def _compile(
         os.environ["PATH"] = f"{Path(tool).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     if len(sources) > 1:
         os.environ["TORCH_CUDA_ARCH_LIST"] = _arch_list(arch)
-    main = f'{HEADERS}#line 1 "{sources[0]}"\n{sources[0].read_text()}\n{binding(functions)}'
+    text = sources[0].read_text()
+    main = f'{headers(text)}#line 1 "{sources[0]}"\n{text}\n{binding(functions)}'
     cuda = [f'#line 1 "{s}"\n{s.read_text()}' for s in sources[1:]]
     said = io.StringIO()
     with _captured(folder / "build.log") as log:
