@@ -11,7 +11,8 @@ import torch
 
 from .. import cache, single
 from ..errors import AssayError
-from ..ways.extension import FLAGS, OPENMP, binding, headers
+from ..ways.extension import FLAGS, OPENMP, binding
+from ..ways.extension import headers as binding_headers
 
 PYPROJECT = """\
 [build-system]
@@ -161,7 +162,7 @@ def write(one: single.Single, folder: Path) -> list[str]:
             flags=_listed([*FLAGS, *one.variant.flags]),
             choice=(CUDA if cuda else CPP).format(cuda=cuda and cuda.name, **shared),
         ),
-        "csrc/binding.cpp": f'{headers(source.read_text())}#include "{source.name}"\n\n{binding(functions)}',
+        "csrc/binding.cpp": f'{binding_headers(source.read_text())}#include "{source.name}"\n\n{binding(functions)}',
         f"{name}/__init__.py": INIT.format(
             title=title, functions=", ".join(functions), names=_listed(functions)
         ),
