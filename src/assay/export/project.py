@@ -154,6 +154,7 @@ def write(one: single.Single, folder: Path) -> list[str]:
     cuda = source.with_suffix(".cu") if source.with_suffix(".cu").is_file() else None
     title = f"The operator {one.op.name}"
     headers = _sources(one, [source, *([cuda] if cuda else [])], folder / "csrc")
+    included = binding_headers(source.read_text())
     shared = {"name": name, "include": '["csrc"]', "omp": OPENMP}
     texts = {
         "pyproject.toml": PYPROJECT.format(name=name, title=title),
@@ -162,7 +163,7 @@ def write(one: single.Single, folder: Path) -> list[str]:
             flags=_listed([*FLAGS, *one.variant.flags]),
             choice=(CUDA if cuda else CPP).format(cuda=cuda and cuda.name, **shared),
         ),
-        "csrc/binding.cpp": f'{binding_headers(source.read_text())}#include "{source.name}"\n\n{binding(functions)}',
+        "csrc/binding.cpp": f'{included}#include "{source.name}"\n\n{binding(functions)}',
         f"{name}/__init__.py": INIT.format(
             title=title, functions=", ".join(functions), names=_listed(functions)
         ),
