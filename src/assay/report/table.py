@@ -28,7 +28,8 @@ def show(console: Console, rows: Sequence[Row], machine: Machine | None, timed: 
         _wrapped(console, line)
     console.print(Text(summary(rows), style="bold"))
     for line in advice(rows):
-        console.print(Text(f"  {line}"))
+        for part in textwrap.wrap(line, console.width - 2, subsequent_indent=" " * 7):
+            console.print(Text(f"  {part}"))
 
 
 def _in_order(rows: Sequence[Row]) -> list[tuple[str, object]]:
@@ -333,7 +334,7 @@ def advice(rows: Sequence[Row]) -> list[str]:
         hint = f": {row.verdict.advice}" if row.verdict and row.verdict.advice else ""
         case = f' --case "{row.case.label}"' if row.case.label else ""
         found.append(f"next:  {row.label}, {row.word}{hint}")
-        found.append(f"       assay check ... -k {row.variant}{case}")
+        found.append(f"then:  assay check ... -k {row.variant}{case}")
     if any(r.word == "check too weak" for r in rows):
         found.append("next:  choose inputs on which zeros are wrong; nothing here is evidence")
     judged_slowly = [
