@@ -196,7 +196,8 @@ class _Done:
         verdict = oracle.verdict(row.case, [said["ran"]], row.precision, row.device, row.device)
         if verdict.word != "right":
             reason = f"right when judged; in the timed calls: {verdict.detail}"
-            return replace(_failed(row, verdict.word, reason), verdict=verdict)
+            word = "stale answer" if _is_old(oracle, row, said["ran"], plan) else verdict.word
+            return replace(_failed(row, word, reason), verdict=replace(verdict, word=word))
         low, middle, high = interval(said["samples"])
         why = plausible.refuse(
             said["samples"],
@@ -237,6 +238,13 @@ class _Done:
             notes=_notes(said),
         )
         return replace(row, timing=timing)
+
+
+def _is_old(oracle: Oracle, row: Row, ran: dict[str, Any], plan: Plan) -> bool:
+    """Whether a wrong answer is the right one for the inputs that were there before."""
+    before = {**ran, "seed": 2 * plan.seed + 1 - ran["seed"]}
+    verdict = oracle.verdict(row.case, [before], row.precision, row.device, row.device)
+    return verdict.word == "right"
 
 
 def _notes(said: dict[str, Any]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import sys
+import time
 from typing import Any
 
 from rich.console import Console
@@ -23,6 +24,8 @@ from ..target import Target, parse
 from ..types import Machine, Row
 
 INTERRUPTED = 130
+PLAIN_SECONDS = 10.0
+"""Without a terminal, progress is a line on the error stream this often."""
 
 
 def run(given: dict[str, Any], *, timed: bool) -> int:
@@ -131,7 +134,7 @@ class _Screen:
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
         self._bar = Bar(*columns, console=console, transient=True, disable=not shown)
         self._task = self._bar.add_task("starting", total=None)
-        self._plain = not shown and not quiet
+        self._plain, self._told = not shown and not quiet, time.monotonic()
         self._width = max(20, console.width - 20)
 
     def __enter__(self) -> _Screen:
@@ -150,5 +153,6 @@ class _Screen:
 
     def _say(self, text: str) -> None:
         self._bar.update(self._task, description=text[: self._width])
-        if self._plain and text.startswith("waiting"):
-            print(text, file=sys.stderr)
+        if self._plain and time.monotonic() - self._told > PLAIN_SECONDS:
+            self._told = time.monotonic()
+            print(f"assay: {text}", file=sys.stderr, flush=True)

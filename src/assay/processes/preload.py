@@ -1,4 +1,4 @@
-"""What the fork server imports, so that no child has to: torch, and what its fake tensors need.
+"""What the fork server imports, so that no child has to: torch.
 
 A fake tensor itself would start CUDA where there is a GPU, so none is made here.
 """
@@ -9,7 +9,6 @@ import ctypes
 import sys
 
 import torch
-import torch.fx.experimental.symbolic_shapes  # brings sympy: a second of every child's life
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # malloc.h
 
