@@ -12,7 +12,7 @@ try: $(READY)
 	$(BIN)/assay bench softmax --quick
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-gpu: $(READY)
 	$(BIN)/python -m pytest -m gpu

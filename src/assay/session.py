@@ -38,6 +38,7 @@ class Session:
         self._children: set[Child] = set()
         self._lock = threading.Lock()
         self._numbers = 0
+        self._machine: Machine | None = None
 
     def __enter__(self) -> Session:
         return self
@@ -70,6 +71,8 @@ class Session:
         with self._lock:
             self._children.add(child)
         try:
+            if self.stopped.is_set():  # stop() may have looked before this child was known
+                raise Stopped
             yield child
         finally:
             child.end()
@@ -94,9 +97,11 @@ class Session:
         return folder
 
     def machine(self) -> Machine:
-        """What this machine is, asked in a child. Raises AssayError if it can't be known."""
-        answer = self.ask("assay.machine:main", {}, name="machine", seconds=PROBE_SECONDS)
-        return msgspec.convert(answer["machine"], Machine)
+        """What this machine is, asked in a child, once. Raises AssayError if it can't be known."""
+        if self._machine is None:
+            answer = self.ask("assay.machine:main", {}, name="machine", seconds=PROBE_SECONDS)
+            self._machine = msgspec.convert(answer["machine"], Machine)
+        return self._machine
 
     def ask(
         self,
