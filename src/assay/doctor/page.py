@@ -82,9 +82,9 @@ def _gpus(facts: Facts) -> Iterator[Line]:
 
 
 NO_GPU = (
-    "none that CUDA can use. Still working: the eager, compiled, python and cpp ways; triton, "
-    "cuda and numba kernels are compiled and judged on the CPU. Not working: their times and "
-    "hardware counters."
+    "none that CUDA can use. Still working: the eager, compiled, python and cpp ways, and the C++ "
+    "half of extensions; triton and numba kernels are judged on the CPU, cuda kernels compiled. "
+    "Not working: their times and hardware counters."
 )
 
 
