@@ -13,7 +13,7 @@ import msgspec
 from ..errors import AssayError
 from ..processes import Child, Ended, TimedOut
 from ..session import Session, threads_for
-from ..types import GPU, OUTCOMES, Machine, Row, Timing, replace
+from ..types import OUTCOMES, Machine, Row, Timing, replace
 from ..verdict.judge import Conditions, Oracle
 from ..verdict.protocol import Spec
 from . import plausible
@@ -265,11 +265,3 @@ def _cold_bytes(row: Row, said: dict[str, Any]) -> int | None:
 
 def _failed(row: Row, word: str, reason: str) -> Row:
     return replace(row, outcome=OUTCOMES[word], word=word, reason=reason, verdict=None)
-
-
-def gpu_of(machine: Machine, device: str) -> GPU | None:
-    """The GPU that a device name stands for."""
-    if not device.startswith("cuda") or not machine.gpus:
-        return None
-    index = int(device.partition(":")[2] or 0)
-    return machine.gpus[index] if index < len(machine.gpus) else None
