@@ -33,7 +33,7 @@ class Compiled:
     """
 
     name: str
-    ptx: str
+    ptx: str = field(repr=False)
     arch: str
     way: str
     settings: tuple[tuple[str, Any], ...] = field(default=(), compare=False)
