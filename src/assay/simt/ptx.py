@@ -139,6 +139,8 @@ LOC = re.compile(
 )
 INSTRUCTION = re.compile(r"(?:@(!?)\s*([\w$%]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 NAME = re.compile(r"[%$A-Za-z_][\w$]*")
+SYMBOL = re.compile(NAME.pattern + r"(?:@\d+)*")
+"""A name, with what inlining adds to it."""
 RANGE = re.compile(r"^(.*?)<(\d+)>$")
 ADDRESS = re.compile(r"^(?:generic\(([\w$]+)\)|([\w$]+))(?:\s*\+\s*(\d+))?$")
 STATEMENT = re.compile(r"\s*(?:(?P<brace>[{}])|(?P<label>[%$\w]+)\s*:(?!:)|(?P<loc>\.loc\s[^\n]*))")
@@ -386,7 +388,7 @@ class _Body:
             variable = _variable(text)
             name = variable.name
             if len(self.scopes) > 1 or name in self.function.variables:
-                name = f"{name}$$%{self.opened}"  # `.param` arrays of calls are named anew in each
+                name = f"{name}$${self.opened}"  # `.param` arrays of calls are named anew in each
                 self.scopes[-1][variable.name] = name
                 self.resolved.pop(variable.name, None)
             self.function.variables[name] = variable

@@ -5,15 +5,15 @@ from __future__ import annotations
 import importlib
 from functools import lru_cache
 
-from .table import Action, Lane, Match, Table
+from .table import Action, Lane, Match, Table, Values
 
 FILES = (
+    "move",
     "integer",
     "floating",
     "half",
     "convert",
     "compare",
-    "move",
     "memory",
     "asynchronous",
     "atomic",
@@ -32,4 +32,4 @@ def table() -> Table:
     return made
 
 
-__all__ = ["Action", "Lane", "Match", "Table", "table"]
+__all__ = ["Action", "Lane", "Match", "Table", "Values", "table"]

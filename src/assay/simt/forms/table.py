@@ -36,7 +36,7 @@ class Match:
     """A form and the row it belongs to."""
 
     form: str
-    row: Lane | Action
+    row: Row
     groups: dict[str, str]
 
 
@@ -58,6 +58,16 @@ class Lane:
 
 
 @dataclass(frozen=True)
+class Values:
+    """A form like `Lane` whose destinations or sources depend on names: packs, symbols, registers
+    of the machine. `make` gives (destination, its PTX type, C++ expression) for each.
+    """
+
+    pattern: str
+    make: Callable[[Match, Instruction, Emitter], list[tuple[str, str, str]]]
+
+
+@dataclass(frozen=True)
 class Action:
     """A form that touches memory, other lanes or control flow: statements made by a function."""
 
@@ -66,6 +76,8 @@ class Action:
     site: bool = False
     """Whether each instruction of it is counted and can be at fault."""
 
+
+Row = Lane | Values | Action
 
 TOKEN = re.compile(r"\{(\w+):([^}]+)\}|\[|\]|[^\[\]{}]+")
 
@@ -114,10 +126,10 @@ def options(pattern: str) -> Iterable[str]:
 class Table:
     """All rows, found by opcode."""
 
-    rows: dict[str, list[tuple[re.Pattern[str], Lane | Action]]] = field(default_factory=dict)
+    rows: dict[str, list[tuple[re.Pattern[str], Row]]] = field(default_factory=dict)
     known: dict[str, Match | None] = field(default_factory=dict)
 
-    def add(self, rows: Iterable[Lane | Action]) -> None:
+    def add(self, rows: Iterable[Row]) -> None:
         for row in rows:
             opcode = re.split(r"[.\[{]", row.pattern, maxsplit=1)[0]
             compiled = re.compile(expression(row.pattern))

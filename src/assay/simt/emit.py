@@ -1,0 +1,629 @@
+"""From a kernel's control flow to C++: runs of lane-wise instructions as one loop over the lanes.
+
+A register lives where it must: as a variable inside one loop, as an array of 32 lanes inside one
+block of code, or, if it outlives its block, in the warp's memory, where only active lanes write it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+from .faults import NotCheckable
+from .flow import ENDS, Flow, flow_of, suspends
+from .forms import Action, Lane, Match, Values, table
+from .forms.move import PARAMETER
+from .forms.table import SIZES
+from .ptx import SYMBOL, Function, Instruction, Place, Program, Variable, constant, split
+
+UNSIGNED = {2: "u16", 4: "u32", 8: "u64"}
+FIRST_WINDOW = 0x100
+WINDOW_SHIFT = 40
+SPACES = {"shared": 0xF0, "local": 0xF1, "param": 0xF2}
+
+SPECIAL = {
+    **{f"%tid.{axis}": f"W.tid[{k}][l]" for k, axis in enumerate("xyz")},
+    **{f"%ntid.{axis}": f"L.threads[{k}]" for k, axis in enumerate("xyz")},
+    **{f"%ctaid.{axis}": f"B.id[{k}]" for k, axis in enumerate("xyz")},
+    **{f"%nctaid.{axis}": f"L.grid[{k}]" for k, axis in enumerate("xyz")},
+    # A launch without clusters: each block is one.
+    **{f"%cluster_ctaid.{axis}": "0u" for axis in "xyz"},
+    **{f"%cluster_nctaid.{axis}": "1u" for axis in "xyz"},
+    **{f"%clusterid.{axis}": f"B.id[{k}]" for k, axis in enumerate("xyz")},
+    **{f"%nclusterid.{axis}": f"L.grid[{k}]" for k, axis in enumerate("xyz")},
+    "%cluster_ctarank": "0u",
+    "%cluster_nctarank": "1u",
+    "%laneid": "(u32)l",
+    "%warpid": "W.index",
+    "%nwarpid": "B.warps",
+    "%smid": "(u32)(B.linear % 132)",
+    "%nsmid": "132u",
+    "%gridid": "0ull",
+    "%lanemask_eq": "(1u << l)",
+    "%lanemask_lt": "((1u << l) - 1u)",
+    "%lanemask_le": "((2u << l) - 1u)",
+    "%lanemask_gt": "(~((2u << l) - 1u))",
+    "%lanemask_ge": "(~((1u << l) - 1u))",
+    # No clock of a card: time is what the warp has done.
+    "%clock": "(u32)(W.steps + W.spins)",
+    "%clock_hi": "0u",
+    "%clock64": "(W.steps + W.spins)",
+    "%globaltimer": "(W.steps + W.spins)",
+    "%globaltimer_lo": "(u32)(W.steps + W.spins)",
+    "%globaltimer_hi": "0u",
+    "%dynamic_smem_size": "L.dynamic_shared",
+    "%total_smem_size": "B.shared_bytes",
+    "%envreg1": "(u32)(L.environment >> 32)",
+    "%envreg2": "(u32)L.environment",
+}
+
+
+@dataclass(frozen=True)
+class Site:
+    """An instruction that is counted and can be at fault."""
+
+    places: tuple[Place, ...]
+    text: str
+    space: str = ""
+
+
+@dataclass
+class Code:
+    """A kernel as C++, and what the runtime must know of it."""
+
+    source: str
+    sites: list[Site]
+    depths: list[int]
+    mixes: list[list[tuple[tuple[Place, ...], str]]]
+    """For each block of code, the place and form of each of its instructions."""
+    ends: list[tuple[Place, ...]]
+    register_bytes: int
+    local_bytes: int
+    static_shared: int
+    windows: list[Variable]
+    """Module variables that the kernel names; they have the first windows."""
+    granule: int
+    shared_granule: int
+    communicates: bool
+    ordered: bool
+    """Whether blocks must run one after the other for results to be the same every time."""
+    parameters: list[tuple[str, str, int, int]] = field(default_factory=list)
+
+
+def emit(program: Program, function: Function) -> Code:
+    """The kernel as C++. Raises NotCheckable for the first instruction that is not known."""
+    return Emitter(program, function).code()
+
+
+def check(function: Function) -> None:
+    """Raises NotCheckable, naming every form that is not known."""
+    unknown: dict[str, Instruction] = {}
+    for item in function.body:
+        if isinstance(item, Instruction) and table().find(item.form) is None:
+            unknown.setdefault(item.form, item)
+    if unknown:
+        raise NotCheckable(", ".join(unknown), next(iter(unknown.values())).places)
+
+
+def targets(item: Instruction) -> list[str]:
+    """The destination operand's registers, as written."""
+    opcode, form = item.opcode, item.form
+    none = ("st", "red", "bra", "brx", "cp", "membar", "fence", "ret", "exit", "trap", "call")
+    none += ("stmatrix", "prefetch", "prefetchu", "nanosleep", "pmevent", "griddepcontrol")
+    if opcode in none or form.startswith(("wmma.store", "mbarrier.init", "mbarrier.inval")):
+        return []
+    if opcode in ("bar", "barrier") and ".red" not in form:
+        return []
+    return SYMBOL.findall(item.operands[0]) if item.operands else []
+
+
+@dataclass
+class Use:
+    """Where a register occurs."""
+
+    places: set[tuple[int, int]] = field(default_factory=set)
+    first_defines: bool = False
+
+
+class Emitter:
+    """One kernel's translation; forms ask it for operands and targets."""
+
+    def __init__(self, program: Program, function: Function):
+        check(function)
+        self.program, self.function = program, function
+        self.flow: Flow = flow_of(function)
+        self.sites: list[Site] = []
+        self.windows: dict[str, int] = {}
+        self.before: list[str] = []
+        """Statements that the one being emitted needs before it."""
+        self.current: dict[str, str] = {}
+        """Register -> variable, inside a loop over the lanes."""
+        self.counter = 0
+        self.block = 0
+        self.names: dict[str, str] = {}
+        self.local: dict[str, int] = {}
+        self.shared: dict[str, int] = {}
+        self.granules = {"global": 4, "shared": 4}
+        self.fixed = {p.name: p for p in function.parameters}
+        self._place_variables()
+        self.segments = [self._segments(block.instructions) for block in self.flow.blocks]
+        self.storage = self._storage()
+
+    # ---- variables
+
+    def _place_variables(self) -> None:
+        module = self.program.variables.values()
+        dynamic = [v for v in module if v.space == "shared" and v.external]
+        local = shared = 0
+        named = {**{v.name: v for v in module if not v.external}, **self.function.variables}
+        used = self._symbols()
+        for name, variable in named.items():
+            if name not in used:
+                continue
+            align = max(variable.align, 1)
+            if variable.space == "shared":
+                shared = -(-shared // align) * align
+                self.shared[name] = shared
+                shared += variable.bytes
+            elif variable.space in ("local", "param"):
+                align = max(align, 8)
+                local = -(-local // align) * align
+                self.local[name] = local
+                local += variable.bytes
+        self.static_shared = -(-shared // 16) * 16
+        self.local_bytes = -(-local // 16) * 16
+        for variable in dynamic:
+            self.shared[variable.name] = self.static_shared
+
+    def _symbols(self) -> set[str]:
+        return {
+            name
+            for item in self.function.body
+            if isinstance(item, Instruction)
+            for operand in item.operands
+            for name in SYMBOL.findall(operand)
+        }
+
+    def symbol(self, name: str) -> tuple[str, int] | None:
+        """(space, address in its own space) of a variable or parameter; None if it is none."""
+        if name in self.fixed:
+            return "param", self.fixed[name].offset
+        if name in self.local:
+            return "local", self.local[name]
+        if name in self.shared:
+            return "shared", self.shared[name]
+        if name in self.program.variables:
+            index = self._window(name)
+            return "global", (FIRST_WINDOW + index) << WINDOW_SHIFT
+        return None
+
+    def _window(self, name: str) -> int:
+        if name not in self.windows:
+            self.windows[name] = len(self.windows)
+            for _, symbol, _ in self.program.variables[name].addresses:
+                if symbol in self.program.variables:
+                    self._window(symbol)
+        return self.windows[name]
+
+    # ---- where registers live
+
+    def match(self, item: Instruction) -> Match:
+        found = table().find(item.form)
+        assert found is not None  # check() has been through all
+        if item.form.startswith("ld.param") and self.is_fixed(item.operands[1]):
+            return replace(found, row=PARAMETER)
+        return found
+
+    def is_fixed(self, address: str) -> bool:
+        """Whether it is a place among the kernel's parameters, known now."""
+        return self.base_and_offset(address)[0] in self.fixed
+
+    def _segments(self, items: list[Instruction]) -> list[list[Instruction]]:
+        """Runs of lane-wise instructions, and the others each alone."""
+        made: list[list[Instruction]] = []
+        lanewise = False
+        for item in items:
+            wise = not isinstance(self.match(item).row, Action)
+            if wise and lanewise:
+                made[-1].append(item)
+            else:
+                made.append([item])
+            lanewise = wise
+        return made
+
+    def registers_in(self, text: str) -> list[str]:
+        return [n for n in SYMBOL.findall(text) if n in self.function.registers]
+
+    def _storage(self) -> dict[str, tuple[str, int]]:
+        """Register -> ("variable" | "array" | "warp", slot)."""
+        uses: dict[str, Use] = {}
+        for block, segments in enumerate(self.segments):
+            for number, segment in enumerate(segments):
+                for item in segment:
+                    self._note(uses, item, (block, number))
+        arrays: dict[str, tuple[int, int, int]] = {}
+        found: dict[str, tuple[str, int]] = {}
+        warp = 0
+        for name, use in uses.items():
+            blocks = {b for b, _ in use.places}
+            if len(blocks) > 1 or not use.first_defines:
+                found[name] = ("warp", warp)
+                warp += 1
+            elif len(use.places) == 1 and self._is_run(next(iter(use.places))):
+                found[name] = ("variable", 0)
+            else:
+                order = sorted(number for _, number in use.places)
+                arrays[name] = (next(iter(blocks)), order[0], order[-1])
+        self.slots = {2: 0, 4: 0, 8: 0}
+        for name, slot in self._share(arrays).items():
+            found[name] = ("array", slot)
+        return found
+
+    def _note(self, uses: dict[str, Use], item: Instruction, at: tuple[int, int]) -> None:
+        written = [r for r in targets(item) if r in self.function.registers]
+        operands = item.operands[1:] if written else item.operands
+        read = [r for operand in operands for r in self.registers_in(operand)]
+        if item.guard:
+            read += [item.guard, *written]
+        for register in read:
+            uses.setdefault(register, Use()).places.add(at)
+        for register in written:
+            if register not in uses:
+                uses[register] = Use(first_defines=True)
+            uses[register].places.add(at)
+
+    def _is_run(self, at: tuple[int, int]) -> bool:
+        return not isinstance(self.match(self.segments[at[0]][at[1]][0]).row, Action)
+
+    def _share(self, arrays: dict[str, tuple[int, int, int]]) -> dict[str, int]:
+        """Slots for arrays that live inside a block: those that don't overlap share one."""
+        chosen: dict[str, int] = {}
+        by_block: dict[int, list[tuple[int, int, str]]] = {}
+        for name, (block, first, last) in arrays.items():
+            by_block.setdefault(block, []).append((first, last, name))
+        for lives in by_block.values():
+            busy: dict[int, list[tuple[int, int]]] = {2: [], 4: [], 8: []}
+            for first, last, name in sorted(lives):
+                size = self.size(name)
+                ends = busy[size]
+                free = next((k for k, (end, _) in enumerate(ends) if end < first), None)
+                if free is None:
+                    ends.append((last, len(ends)))
+                    free = len(ends) - 1
+                else:
+                    ends[free] = (last, free)
+                chosen[name] = free
+            for size, ends in busy.items():
+                self.slots[size] = max(self.slots[size], len(ends))
+        return chosen
+
+    def size(self, register: str) -> int:
+        """Bytes of a register."""
+        return max(2, SIZES[self.function.registers[register]])
+
+    def kind(self, register: str) -> str:
+        """Its C++ type: registers hold raw bits."""
+        return UNSIGNED[self.size(register)]
+
+    def array(self, register: str) -> str:
+        """The 32 lanes of a register that has a place in memory."""
+        place, slot = self.storage[register]
+        if place == "warp":
+            return f"R.{self.identifier(register)}"
+        return f"t{self.size(register)}[{slot}]"
+
+    def identifier(self, register: str) -> str:
+        return self.names.setdefault(register, f"r{len(self.names)}")
+
+    # ---- operands, for the forms
+
+    def value(self, operand: str, kind: str) -> str:
+        """C++ expression, in lane `l`, of an operand as a value of a PTX type."""
+        raw, size = self._raw(operand, kind)
+        if kind == "f32":
+            return f"bit_cast<f32>((u32)({raw}))"
+        if kind == "f64":
+            return f"bit_cast<f64>((u64)({raw}))"
+        if kind == "pred":
+            return raw
+        letter = "s" if kind[0] == "s" else "u"
+        wanted = SIZES[kind]
+        if letter == "u" and size == wanted:
+            return raw
+        return f"({letter}{wanted * 8})({raw})"
+
+    def _raw(self, operand: str, kind: str) -> tuple[str, int]:
+        """(expression of its bits, bytes of that)."""
+        operand = operand.strip()
+        if kind == "pred" and operand.startswith("!"):
+            inner, size = self._raw(operand[1:], kind)
+            return f"({inner} ^ 1u)", size
+        if operand in self.function.registers:
+            size = self.size(operand)
+            if operand in self.current:
+                return self.current[operand], size
+            return f"{self.array(operand)}[l]", size
+        if operand in SPECIAL:
+            return SPECIAL[operand], 8 if operand in WIDE else 4
+        wanted = SIZES[kind]
+        number = constant(operand)
+        if number is not None:
+            if kind == "f64" and operand[:2] in ("0f", "0F"):
+                raise NotCheckable(f"a float literal for {kind}")
+            bits = number & ((1 << (8 * wanted)) - 1)
+            return f"{bits:#x}{'ull' if wanted == 8 else 'u'}", max(wanted, 4)
+        symbol = re.fullmatch(r"([\w$%@.]+)\s*(?:\+\s*(-?\d+))?", operand)
+        found = self.symbol(symbol.group(1)) if symbol else None
+        if symbol and found:
+            address = found[1] + int(symbol.group(2) or 0)
+            return f"{address:#x}ull" if wanted == 8 else f"{address:#x}u", wanted
+        raise NotCheckable(f"operand {operand}")
+
+    def address(self, operand: str, kind: str) -> str:
+        """An array with the lanes' addresses, `u32` or `u64`, of `[base + offset]`."""
+        base, offset = self.base_and_offset(operand)
+        name = self.fresh("a")
+        text = self.value(base, kind)
+        if offset:
+            text += f" + ({kind}){offset}"
+        self.before.append(f"alignas(64) {kind} {name}[32]; for (u32 l = 0; l < 32; l++) "
+                           f"{name}[l] = ({kind})({text});")  # fmt: skip
+        return name
+
+    @staticmethod
+    def base_and_offset(operand: str) -> tuple[str, int]:
+        inner = operand.strip()[1:-1].strip()
+        found = re.fullmatch(r"([\w$%@.]+)\s*(?:\+\s*(-?\w+))?", inner)
+        if not found:
+            raise NotCheckable(f"address {operand}")
+        return found.group(1), constant(found.group(2) or "0") or 0
+
+    def lanes(self, operand: str, kind: str) -> str:
+        """`const T*` to the 32 lanes of an operand, T the unsigned type of its size."""
+        if operand in self.function.registers and self.size(operand) == SIZES[kind]:
+            return self.array(operand)
+        name = self.fresh("i")
+        made = f"u{SIZES[kind] * 8}"
+        self.before.append(
+            f"alignas(64) {made} {name}[32]; for (u32 l = 0; l < 32; l++) {name}[l] = "
+            f"({made})({self.value(operand, 'b' + made[1:])});"
+        )
+        return name
+
+    def target(self, register: str) -> str:
+        """`T*` to the lanes of a destination. Only those of `mask` may be written."""
+        if register == "_":
+            name = self.fresh("sink")
+            self.before.append(f"alignas(64) u64 {name}[32];")
+            return f"(u32*){name}"
+        return self.array(register)
+
+    def vector(self, operand: str) -> list[str]:
+        operand = operand.strip()
+        return split(operand[1:-1]) if operand.startswith("{") else [operand]
+
+    def mask(self, item: Instruction) -> str:
+        """The lanes that execute an instruction, as a 32-bit mask."""
+        if not item.guard:
+            return "W.mask"
+        return f"(W.mask & {'~' if item.negated else ''}bits({self.array(item.guard)}))"
+
+    def uniform(self, operand: str, kind: str = "u32") -> str:
+        """An operand that is the same in all lanes: that of the first active one."""
+        text = self.value(operand, kind)
+        return re.sub(r"\bl\b", "__builtin_ctz(W.mask)", text)
+
+    def site(self, item: Instruction, space: str = "") -> int:
+        self.sites.append(Site(item.places, item.text, space))
+        return len(self.sites) - 1
+
+    def fresh(self, prefix: str) -> str:
+        self.counter += 1
+        return f"{prefix}{self.counter}_"
+
+    def touches(self, space: str, size: int) -> None:
+        """Notes the size of an access, which decides how finely a space is watched."""
+        for name in ("global", "shared") if space == "generic" else (space,):
+            if name in self.granules:
+                self.granules[name] = min(self.granules[name], max(1, size))
+
+    # ---- statements
+
+    def _results(self, item: Instruction) -> list[tuple[str, str, str]]:
+        match = self.match(item)
+        if isinstance(match.row, Values):
+            return match.row.make(match, item, self)
+        assert isinstance(match.row, Lane)
+        return self._lane(match, match.row, item)
+
+    def _lane(self, match: Match, row: Lane, item: Instruction) -> list[tuple[str, str, str]]:
+        kinds = _fill(row.operands, match.groups).split()
+        operands = [o for o in item.operands[1:]]
+        if len(kinds) != len(operands):
+            raise NotCheckable(f"{item.form} with {len(operands)} operands", item.places)
+        values = [
+            o if k == "imm" else self.value(o, k) for o, k in zip(operands, kinds, strict=True)
+        ]
+        result = _fill(row.result, match.groups)
+        destinations = [d.strip() for d in item.operands[0].split("|")]
+        made = [(destinations[0], result, _code(row.code, values, match.groups))]
+        if len(destinations) > 1:
+            if not row.second:
+                raise NotCheckable(f"{item.form} with two destinations", item.places)
+            made.append((destinations[1], "pred", _code(row.second, values, match.groups)))
+        return made
+
+    def _run(self, items: list[Instruction]) -> list[str]:
+        """A run of lane-wise instructions as one loop."""
+        lines: list[str] = []
+        written: dict[str, None] = {}
+        self.current = {}
+        for item in items:
+            pending = []
+            for register, kind, text in self._results(item):
+                if register == "_":
+                    continue
+                size = self.size(register)
+                made = f"(u{size * 8})({_encode(text, kind)})"
+                if item.guard:
+                    guard = self.value(item.guard, "pred")
+                    old, _ = self._raw(register, self.function.registers[register])
+                    order = (old, made) if item.negated else (made, old)
+                    made = f"{guard} ? {order[0]} : {order[1]}"
+                name = self.fresh("v")
+                lines.append(f"const u{size * 8} {name} = {made};")
+                pending.append((register, name))
+            for register, name in pending:
+                self.current[register] = name
+                written[register] = None
+        for register in written:
+            place, _ = self.storage[register]
+            if place == "variable":
+                continue
+            array, name = self.array(register), self.current[register]
+            bits = self.size(register) * 8
+            if place == "array":
+                lines.append(f"{array}[l] = {name};")
+            else:
+                mask = f"W.m{bits}[l]"
+                lines.append(f"{array}[l] = (u{bits})(({name} & {mask}) | ({array}[l] & ~{mask}));")
+        self.current = {}
+        body = "\n    ".join(lines)
+        return ["#pragma GCC ivdep", f"for (u32 l = 0; l < 32; l++) {{\n    {body}\n}}"]
+
+    def _action(self, item: Instruction) -> list[str]:
+        match = self.match(item)
+        assert isinstance(match.row, Action)
+        self.before = []
+        text = match.row.emit(match, item, self)
+        return ["{", *self.before, text, "}"]
+
+    def _block(self, index: int) -> list[str]:
+        self.block = index
+        block = self.flow.blocks[index]
+        lines = [
+            f"B{index}: ;",
+            f"if (W.splits && !W.passed) {{ pc = arrive(W, {index}); "
+            f"if (pc != {index}) goto dispatch; }}",
+        ]
+        first = block.instructions[0] if block.instructions else None
+        if first is None or not suspends(first):
+            lines.append(self.counted(index))
+        for segment in self.segments[index]:
+            try:
+                if isinstance(self.match(segment[0]).row, Action):
+                    lines += self._action(segment[0])
+                else:
+                    lines += self._run(segment)
+            except NotCheckable as error:
+                if not error.places:
+                    raise NotCheckable(error.what, segment[0].places) from error
+                raise
+        last = block.instructions[-1] if block.instructions else None
+        if index + 1 == self.flow.exit and (
+            last is None or last.opcode not in ENDS or (last.guard and last.opcode != "trap")
+        ):
+            lines += ["pc = leave(W, W.mask); if (pc == OUT) return; goto dispatch;"]
+        return lines
+
+    @staticmethod
+    def counted(index: int) -> str:
+        return (
+            f"K[{index}].warps++; K[{index}].lanes += (u64)__builtin_popcount(W.mask);"
+        )
+
+    def jump(self, to: int) -> str:
+        """A branch that is taken by all active lanes; backward ones use up the quota."""
+        if to == self.flow.exit:
+            return "{ pc = leave(W, W.mask); if (pc == OUT) return; goto dispatch; }"
+        if to > self.block:
+            return f"goto B{to};"
+        return f"{{ if (++W.spins >= L.quota) {{ spun(W, {to}); return; }} goto B{to}; }}"
+
+    def code(self) -> Code:
+        body: list[str] = []
+        for index in range(self.flow.exit):
+            body += self._block(index)
+        forms = [i.form for i in self.function.body if isinstance(i, Instruction)]
+        registers = [
+            f"alignas(64) {self.kind(r)} {self.identifier(r)}[32];"
+            for r, (place, _) in self.storage.items()
+            if place == "warp"
+        ]
+        size = sum(self.size(r) * 32 for r, (place, _) in self.storage.items() if place == "warp")
+        cases = " ".join(f"case {i}: goto B{i};" for i in range(self.flow.exit))
+        arrays = [
+            f"alignas(64) u{size_ * 8} t{size_}[{count}][32];"
+            for size_, count in self.slots.items()
+            if count
+        ]
+        source = "\n".join(
+            [
+                '#include "kernel.h"',
+                "struct Registers {",
+                *registers,
+                "};",
+                'extern "C" void kernel(Warp& W) {',
+                "Registers& R = *(Registers*)W.registers; (void)R;",
+                "Launch& L = *W.launch; Block& B = *W.block; (void)L; (void)B;",
+                "const u8* const P = L.parameters; (void)P;",
+                "BlockCount* const K = W.worker->block_count; (void)K;",
+                *arrays,
+                "u32 pc = W.pc;",
+                f"dispatch: switch (pc) {{ {cases} default: return; }}",
+                *body,
+                "}",
+                "",
+            ]
+        )
+        return Code(
+            source=source,
+            sites=self.sites,
+            depths=[block.depth for block in self.flow.blocks] + [0],
+            mixes=[[(i.places, i.form) for i in b.instructions] for b in self.flow.blocks],
+            ends=[b.instructions[-1].places if b.instructions else () for b in self.flow.blocks],
+            register_bytes=max(64, -(-size // 64) * 64),
+            local_bytes=self.local_bytes,
+            static_shared=self.static_shared,
+            windows=[self.program.variables[name] for name in self.windows],
+            granule=self.granules["global"],
+            shared_granule=self.granules["shared"],
+            communicates=any(COMMUNICATES.search(form) for form in forms),
+            ordered=any(re.match(r"atom|red\.|call vprintf", form) for form in forms),
+            parameters=[(p.name, p.type, p.bytes, p.offset) for p in self.function.parameters],
+        )
+
+
+WIDE = frozenset({"%clock64", "%globaltimer", "%gridid"})
+COMMUNICATES = re.compile(
+    r"^(?:membar\.(?:gl|sys)|fence\.(?!.*proxy).*\.(?:gpu|sys|cluster)\b)"
+    r"|^(?:ld|st)\..*\b(?:volatile|acquire|release|relaxed)\b"
+    r"|^(?:atom|red)\..*\b(?:acquire|release|acq_rel)\b|^mbarrier"
+)
+
+
+def _fill(text: str, groups: dict[str, str]) -> str:
+    return GROUP.sub(lambda m: groups[m.group(1)], text)
+
+
+def _code(text: str, values: list[str], groups: dict[str, str]) -> str:
+    return PLACEHOLDER.sub(
+        lambda m: f"({values[int(m.group(1))]})" if m.group(1).isdigit() else groups[m.group(1)],
+        text,
+    )
+
+
+GROUP = re.compile(r"\{([A-Za-z]\w*)\}")
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+
+def _encode(text: str, kind: str) -> str:
+    """The bits of a value of a PTX type."""
+    if kind == "f32":
+        return f"bit_cast<u32>((f32)({text}))"
+    if kind == "f64":
+        return f"bit_cast<u64>((f64)({text}))"
+    if kind == "pred":
+        return f"({text}) ? 1u : 0u"
+    letter = "s" if kind[0] == "s" else "u"
+    return f"({letter}{SIZES[kind] * 8})({text})"

@@ -1,0 +1,157 @@
+"""Windows: which memory of this process a kernel may touch, and what is known of each byte."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass
+class Window:
+    """One piece of memory, for as long as its Memory."""
+
+    start: int
+    """Address in this process."""
+    bytes: int
+    name: str = ""
+    written: Any = None
+    """NumPy uint8, 1 for each byte that has been written; None: all have."""
+    read_only: bool = False
+    keep: Any = None
+    """What owns the memory."""
+    shadows: dict[tuple[int, int], tuple[Any, Any, Any]] = field(default_factory=dict)
+    """(worker, granule shift) -> writer, reader, site of the writer, for each granule."""
+
+    @property
+    def end(self) -> int:
+        return self.start + self.bytes
+
+    def shadow(self, worker: int, shift: int) -> tuple[Any, Any, Any]:
+        key = (worker, shift)
+        if key not in self.shadows:
+            granules = (self.bytes >> shift) + 64
+            self.shadows[key] = _Pool.take(granules)
+        return self.shadows[key]
+
+    def __del__(self) -> None:
+        for shadow in self.shadows.values():
+            _Pool.give(shadow)
+
+
+class _Pool:
+    """Shadows that are free. Blocks are numbered on through a process, so old ones mean nothing."""
+
+    MOST_BYTES = 256 << 20
+    free: dict[int, list[tuple[Any, Any, Any]]] = {}
+    held = 0
+    blocks = 1
+
+    @classmethod
+    def take(cls, granules: int) -> tuple[Any, Any, Any]:
+        size = 1 << max(granules - 1, 1).bit_length()
+        if cls.free.get(size):
+            cls.held -= size * 20
+            return cls.free[size].pop()
+        return (
+            np.zeros(size, np.uint64),
+            np.zeros(size, np.uint64),
+            np.zeros(size, np.uint32),
+        )
+
+    @classmethod
+    def give(cls, shadow: tuple[Any, Any, Any]) -> None:
+        size = len(shadow[0])
+        if cls.held + size * 20 <= cls.MOST_BYTES:
+            cls.held += size * 20
+            cls.free.setdefault(size, []).append(shadow)
+
+    @classmethod
+    def number(cls, blocks: int) -> int:
+        """The number of the first of so many new blocks."""
+        if cls.blocks + blocks >= 1 << 31:
+            raise OverflowError("more than 2^31 blocks in one process")
+        first = cls.blocks
+        cls.blocks += blocks
+        return first
+
+
+number_blocks = _Pool.number
+
+
+class Memory:
+    """The windows of some launches that follow each other: what one wrote, the next may read."""
+
+    def __init__(self) -> None:
+        self.windows: list[Window] = []
+
+    def find(self, address: int) -> Window | None:
+        """The window that holds an address, or ends at it if it is empty."""
+        for window in self.windows:
+            if window.start <= address < window.end or (
+                not window.bytes and window.start == address
+            ):
+                return window
+        return None
+
+    def add(
+        self,
+        start: int,
+        size: int,
+        *,
+        name: str = "",
+        written: bool = True,
+        read_only: bool = False,
+        keep: Any = None,
+    ) -> Window:
+        """A window of `size` bytes from an address. written=False: nothing in it is, yet."""
+        known = next((w for w in self.windows if w.start == start and w.bytes == size), None)
+        if known is None:
+            known = Window(start, size, name, None, read_only, keep)
+            self.windows.append(known)
+        if not written:
+            known.written = np.zeros(size + 64, np.uint8)
+        return known
+
+    def window_of(self, value: Any, name: str = "") -> tuple[Window, int]:
+        """(window, offset of the first element) of a CPU tensor or a NumPy array."""
+        address = address_of(value)
+        found = self.find(address)
+        if found is None:
+            start, size = extent(value)
+            found = self.add(start, size, name=name, keep=value)
+        if name and not found.name:
+            found.name = name
+        return found, address - found.start
+
+    def touched(self, address: int) -> None:
+        """Something other than a kernel has written to the window of this address."""
+        found = self.find(address)
+        if found is not None:
+            found.written = None
+
+
+def is_array(value: Any) -> bool:
+    return hasattr(value, "data_ptr") or hasattr(value, "__array_interface__")
+
+
+def address_of(value: Any) -> int:
+    """Address of the first element."""
+    if hasattr(value, "data_ptr"):
+        return int(value.data_ptr())
+    return int(value.__array_interface__["data"][0])
+
+
+def extent(value: Any) -> tuple[int, int]:
+    """(address, bytes) of all the memory that a tensor or array is a view of."""
+    if hasattr(value, "untyped_storage"):
+        storage = value.untyped_storage()
+        return int(storage.data_ptr()), int(storage.nbytes())
+    if hasattr(value, "data_ptr") and hasattr(value, "base"):  # Triton's reinterpreted tensor
+        return extent(value.base)
+    base = value
+    while isinstance(getattr(base, "base", None), np.ndarray):
+        base = base.base
+    low, high = np.lib.array_utils.byte_bounds(base)
+    return int(low), int(high - low)

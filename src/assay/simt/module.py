@@ -1,0 +1,448 @@
+"""A kernel that was compiled for a GPU, ready to be launched on the CPU."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import math
+import os
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..errors import LaunchError
+from ..types import Build
+from . import layout
+from .build import library, runtime
+from .counts import Counts
+from .emit import FIRST_WINDOW, WINDOW_SHIFT, Code, emit
+from .faults import Fault, NotCheckable
+from .inline import flatten
+from .memory import Memory, Window, address_of, is_array, number_blocks
+from .ptx import Program, Variable, parse
+from .results import counts_of, faults_of
+
+DEFAULT_ARCH = "sm_80"
+"""What kernels are compiled for where they are judged without a GPU."""
+MOST_SHARED = {"sm_75": 65_536, "sm_80": 166_912, "sm_90": 232_448}
+"""Bytes of shared memory a block can have (CUDA C++ Programming Guide, compute capabilities)."""
+QUOTA = {True: 64, False: 1 << 16}
+"""Backward branches before a warp lets others run; short where warps may wait in a loop."""
+STEP_LIMIT = 1 << 31
+RESIDENT_BYTES = 1 << 30
+MOST_FAULTS = 4096
+MOST_PRINTED = 1 << 20
+SNAPSHOT_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Launched:
+    """What one launch did."""
+
+    faults: tuple[Fault, ...]
+    counts: Counts
+    printed: str
+    """What the kernel's printf wrote."""
+    arch: str
+
+    @property
+    def right(self) -> bool:
+        return not self.faults
+
+
+@dataclass
+class Module:
+    """The variables that all kernels of one PTX text share."""
+
+    program: Program
+    variables: dict[str, Any] = field(default_factory=dict)
+    """NumPy bytes of each module variable that a loaded kernel names."""
+
+
+@dataclass
+class Kernel:
+    """A kernel of a PTX text, translated and built."""
+
+    name: str
+    module: Module
+    code: Code
+    run: Any
+    """The function of the library."""
+    build: Build
+    checks: bool = True
+
+    @property
+    def arch(self) -> str:
+        return self.module.program.target
+
+    @property
+    def parameters(self) -> tuple[tuple[str, str, int], ...]:
+        """(name, PTX type, bytes) of each."""
+        return tuple((name, kind, size) for name, kind, size, _ in self.code.parameters)
+
+    def variable(self, name: str) -> Any:
+        """A `__device__` or `__constant__` variable, as its bytes: a NumPy array to write to."""
+        if name not in self.module.variables:
+            known = ", ".join(self.module.variables) or "none"
+            raise LaunchError(f"{self.name} uses no variable {name!r}; those it uses: {known}")
+        return self.module.variables[name]
+
+    def launch(
+        self,
+        grid: Sequence[int],
+        block: Sequence[int],
+        args: Sequence[Any],
+        *,
+        shared: int = 0,
+        memory: Memory | None = None,
+        order: int = 0,
+        threads: int | None = None,
+    ) -> Launched:
+        """Runs it: tensors are CPU tensors or NumPy arrays, written in place.
+
+        shared: dynamic shared memory, bytes. memory: windows of earlier launches. order: 0 runs
+        warps and blocks in order; else the seed of a permutation. threads: cores to use.
+        Raises LaunchError for what can't be launched.
+        """
+        memory = memory or Memory()
+        three = _three("grid", grid), _three("block", block)
+        _check(self.name, three[1])
+        most = MOST_SHARED.get(self.arch.removesuffix("a"), 232_448)
+        if self.code.static_shared + shared > most:
+            raise LaunchError(
+                f"{self.name}: shared memory: asked {shared:,} + static "
+                f"{self.code.static_shared:,}; at most {most:,} on {self.arch}"
+            )
+        parameters = _Parameters(self.name, self.code.parameters, memory).pack(args)
+        windows = [*self._own_windows(), *memory.windows]
+        threads = self._threads(math.prod(three[0]), threads, windows)
+        before = _snapshot(windows) if threads > 1 else []
+        made = _Launch(self, three[0], three[1], parameters, windows, shared, order, threads)
+        result = made.run()
+        if result.conflict:  # found between cores: run again on one, for the exact place
+            for window, kept in zip(windows, before):
+                ctypes.memmove(window.start, kept.ctypes.data, window.bytes)
+            made = _Launch(self, three[0], three[1], parameters, windows, shared, order, 1)
+            result = made.run()
+        return result.launched
+
+    def _own_windows(self) -> list[Window]:
+        made = []
+        for variable in self.code.windows:
+            array = self.module.variables[variable.name]
+            made.append(
+                Window(
+                    array.ctypes.data,
+                    variable.bytes,
+                    variable.name,
+                    read_only=variable.space == "const",
+                    keep=array,
+                )
+            )
+        return made
+
+    def _threads(self, blocks: int, asked: int | None, windows: list[Window]) -> int:
+        if self.code.communicates or self.code.ordered or blocks < 8:
+            return 1
+        if sum(window.bytes for window in windows) > SNAPSHOT_BYTES:
+            return 1
+        return asked or min(os.cpu_count() or 1, 4)
+
+
+def _snapshot(windows: list[Window]) -> list[Any]:
+    return [
+        np.ctypeslib.as_array((ctypes.c_uint8 * max(w.bytes, 1)).from_address(w.start)).copy()
+        if w.bytes
+        else np.zeros(1, np.uint8)
+        for w in windows
+    ]
+
+
+def _three(what: str, sizes: Sequence[int]) -> tuple[int, int, int]:
+    padded = (*(int(s) for s in sizes), 1, 1)[:3]
+    if len(sizes) > 3 or any(s < 1 for s in padded):
+        raise LaunchError(f"{what}={tuple(sizes)}: one to three sizes of at least 1")
+    return padded[0], padded[1], padded[2]
+
+
+def _check(name: str, block: tuple[int, int, int]) -> None:
+    if math.prod(block) > 1024:
+        raise LaunchError(f"{name}: {math.prod(block):,} threads a block, limit 1,024")
+
+
+FORMATS = {
+    **{"u8": "B", "s8": "b", "b8": "B", "u16": "H", "s16": "h", "b16": "H", "u32": "I"},
+    **{"s32": "i", "b32": "I", "u64": "Q", "s64": "q", "b64": "Q", "f32": "f", "f64": "d"},
+}
+
+
+class _Parameters:
+    """Arguments as the bytes that a kernel reads its parameters from."""
+
+    def __init__(self, kernel: str, declared: list[tuple[str, str, int, int]], memory: Memory):
+        self.kernel, self.declared, self.memory = kernel, declared, memory
+
+    def pack(self, args: Sequence[Any]) -> list[tuple[int, bytes | tuple[Window, int]]]:
+        """(offset, bytes or a pointer) of each. Structs come as lists of both."""
+        if len(args) != len(self.declared):
+            raise LaunchError(
+                f"{self.kernel} takes {len(self.declared)} arguments, and got {len(args)}"
+            )
+        made: list[tuple[int, bytes | tuple[Window, int]]] = []
+        for index, value in enumerate(args):
+            if is_array(value):
+                self.memory.window_of(value, f"argument {index}")
+        for index, (value, (_, kind, size, offset)) in enumerate(zip(args, self.declared)):
+            made += self._one(index, value, kind, size, offset)
+        return made
+
+    def _one(
+        self, index: int, value: Any, kind: str, size: int, offset: int
+    ) -> list[tuple[int, bytes | tuple[Window, int]]]:
+        if isinstance(value, np.generic) and not isinstance(value, np.void):
+            value = value.item()
+        if is_array(value) and not isinstance(value, np.void):
+            if size != 8:
+                raise LaunchError(
+                    f"{self.kernel}: argument {index} is declared .{kind} of {size} bytes, and got "
+                    "a tensor"
+                )
+            _on_cpu(self.kernel, index, value)
+            return [(offset, self.memory.window_of(value))]
+        if value is None:
+            return [(offset, bytes(size))]
+        if isinstance(value, (bytes, bytearray, np.void)):
+            return self._struct(index, bytes(value), size, offset)
+        if not isinstance(value, (bool, int, float)):
+            raise LaunchError(
+                f"{self.kernel}: argument {index} is a {type(value).__name__}; pass a CPU tensor, "
+                "a NumPy array, a number, None, or the bytes of a struct"
+            )
+        return [(offset, self._number(index, value, kind, size))]
+
+    def _number(self, index: int, value: Any, kind: str, size: int) -> bytes:
+        letter = FORMATS.get(kind)
+        if letter is None or struct.calcsize(letter) != size:
+            raise LaunchError(f"{self.kernel}: argument {index} is {size} bytes, and got {value!r}")
+        if isinstance(value, float) and kind[0] != "f":
+            raise LaunchError(f"{self.kernel}: argument {index} is declared .{kind}, got {value!r}")
+        if kind[0] != "f":
+            bits = 8 * size
+            if not -(1 << (bits - 1)) <= int(value) < (1 << bits):
+                raise LaunchError(
+                    f"{self.kernel}: argument {index} has {bits} bits; {value} does not fit"
+                )
+            return (int(value) & ((1 << bits) - 1)).to_bytes(size, "little")
+        return struct.pack(f"<{letter}", float(value))
+
+    def _struct(
+        self, index: int, value: bytes, size: int, offset: int
+    ) -> list[tuple[int, bytes | tuple[Window, int]]]:
+        """Its bytes, with the addresses that lie in known memory made pointers into windows."""
+        if len(value) != size:
+            raise LaunchError(
+                f"{self.kernel}: argument {index} has {size} bytes, and got {len(value)}"
+            )
+        made: list[tuple[int, bytes | tuple[Window, int]]] = [(offset, value)]
+        for at in range(0, size - 7, 8):
+            address = int.from_bytes(value[at : at + 8], "little")
+            window = self.memory.find(address) if address > 4096 else None
+            if window is not None:
+                made.append((offset + at, (window, address - window.start)))
+        return made
+
+
+def _on_cpu(kernel: str, index: int, value: Any) -> None:
+    device = getattr(value, "device", None)
+    if device is not None and getattr(device, "type", "cpu") != "cpu":
+        raise LaunchError(f"{kernel}: argument {index} is on {device}; this launch is on the CPU")
+
+
+@dataclass(frozen=True)
+class _Result:
+    launched: Launched
+    conflict: bool
+
+
+class _Launch:
+    """One call of the runtime, with all that it points to."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        parameters: list[tuple[int, bytes | tuple[Window, int]]],
+        windows: list[Window],
+        shared: int,
+        order: int,
+        threads: int,
+    ):
+        self.kernel, self.windows, self.threads = kernel, windows, threads
+        self.grid, self.block = grid, block
+        code = kernel.code
+        blocks = math.prod(grid)
+        self.shift = code.granule.bit_length() - 1
+        self.sites = (layout.SiteCount * (len(code.sites) + 1))()
+        self.block_counts = (layout.BlockCount * (len(code.depths) + 1))()
+        self.faults = (layout.Fault * MOST_FAULTS)()
+        self.depths = (ctypes.c_uint32 * len(code.depths))(*code.depths)
+        self.printed = ctypes.create_string_buffer(MOST_PRINTED)
+        self.bytes = self._bytes(parameters)
+        self.environment = np.zeros(64, np.uint8)
+        windows.append(Window(self.environment.ctypes.data, 64, "the launch's workspace"))
+        self.table = (layout.Window * max(1, len(windows)))(*map(_row, windows))
+        warps = -(-math.prod(block) // 32)
+        resident = warps * (code.register_bytes + 32 * code.local_bytes + 4096) + 5 * (
+            code.static_shared + shared
+        )
+        self.given = layout.Launch(
+            windows=len(windows),
+            window=self.table,
+            sites=len(code.sites),
+            site=self.sites,
+            blocks_of_code=len(code.depths),
+            block_count=self.block_counts,
+            fault=self.faults,
+            max_faults=MOST_FAULTS,
+            grid=grid,
+            threads=block,
+            dynamic_shared=shared,
+            static_shared=code.static_shared,
+            parameters=self.bytes.ctypes.data,
+            parameter_bytes=len(self.bytes),
+            register_bytes=code.register_bytes,
+            local_bytes=code.local_bytes,
+            run=ctypes.cast(kernel.run, ctypes.c_void_p),
+            depth=self.depths,
+            order=order,
+            checks=kernel.checks,
+            counts=kernel.checks,
+            granule_shift=self.shift,
+            shared_granule_shift=code.shared_granule.bit_length() - 1,
+            communicates=code.communicates,
+            host_threads=threads,
+            max_resident=max(1, min(4096, RESIDENT_BYTES // max(1, resident))),
+            quota=QUOTA[code.communicates],
+            step_limit=STEP_LIMIT,
+            first_block=number_blocks(blocks),
+            printed=ctypes.addressof(self.printed),
+            max_printed=MOST_PRINTED,
+            environment=(FIRST_WINDOW + len(windows) - 1) << WINDOW_SHIFT,
+        )
+        self._shadows()
+
+    def _bytes(self, parameters: list[tuple[int, bytes | tuple[Window, int]]]) -> Any:
+        size = max((o + s for _, _, s, o in self.kernel.code.parameters), default=0)
+        made = np.zeros(max(size, 1), np.uint8)
+        for offset, value in parameters:
+            if isinstance(value, tuple):
+                window, inner = value
+                number = next(i for i, w in enumerate(self.windows) if w is window)
+                address = ((FIRST_WINDOW + number) << WINDOW_SHIFT) + inner
+                value = address.to_bytes(8, "little")
+            made[offset : offset + len(value)] = np.frombuffer(value, np.uint8)
+        return made
+
+    def _shadows(self) -> None:
+        """[worker][window] pointers to each of the three shadows."""
+        self.held: list[Any] = []
+        pointers: list[Any] = []
+        for which in range(3):
+            workers = (ctypes.c_void_p * self.threads)()
+            for worker in range(self.threads):
+                row = (ctypes.c_void_p * max(1, len(self.windows)))()
+                for index, window in enumerate(self.windows):
+                    if self.kernel.checks:
+                        row[index] = window.shadow(worker, self.shift)[which].ctypes.data
+                self.held.append(row)
+                workers[worker] = ctypes.addressof(row)
+            pointers.append(workers)
+            self.held.append(workers)
+        self.given.writer, self.given.reader, self.given.writer_site = (
+            ctypes.addressof(p) for p in pointers
+        )
+
+    def run(self) -> _Result:
+        runtime().simt_launch(ctypes.byref(self.given))
+        written = min(self.given.printed_bytes, MOST_PRINTED)
+        launched = Launched(
+            faults=faults_of(self.kernel.code, self.given, self.faults, self.windows, self.block),
+            counts=counts_of(self.kernel.code, self.sites, self.block_counts),
+            printed=self.printed.raw[:written].decode(errors="replace"),
+            arch=self.kernel.arch,
+        )
+        self.windows.pop()  # the workspace is this launch's own
+        return _Result(launched, bool(self.given.conflict))
+
+
+def _row(window: Window) -> layout.Window:
+    return layout.Window(
+        host=window.start,
+        bytes=window.bytes,
+        written=window.written.ctypes.data if window.written is not None else None,
+        flags=int(window.read_only),
+    )
+
+
+@lru_cache(maxsize=64)
+def _module(digest: str) -> Module:
+    return Module(parse(_texts.pop(digest)))
+
+
+_texts: dict[str, str] = {}
+
+
+def load(
+    ptx: str,
+    entry: str | None = None,
+    *,
+    checks: bool = True,
+    say: Callable[[str], None] = lambda _: None,
+) -> Kernel:
+    """A kernel of a PTX text; without `entry`, its only one.
+
+    Raises NotCheckable for instructions that can't be run here, BuildError if g++ fails.
+    """
+    digest = hashlib.sha256(ptx.encode()).hexdigest()
+    _texts[digest] = ptx
+    module = _module(digest)
+    _texts.pop(digest, None)
+    kernels = module.program.kernels()
+    name = entry or (kernels[0] if len(kernels) == 1 else "")
+    if name not in kernels:
+        raise LaunchError(f"no kernel {entry!r} in this PTX; those in it: {', '.join(kernels)}")
+    code = emit(module.program, flatten(module.program, name))
+    built, build = library(name, code.source, say)
+    _variables(module, code)
+    return Kernel(name, module, code, built.kernel, build, checks)
+
+
+def _variables(module: Module, code: Code) -> None:
+    """Memory for the module's variables that this kernel names, with their initial values."""
+    for variable in code.windows:
+        if variable.name not in module.variables:
+            made = np.zeros(max(variable.bytes, 1) + 64, np.uint8)
+            if variable.values:
+                made[: len(variable.values)] = np.frombuffer(variable.values, np.uint8)
+            module.variables[variable.name] = made[: max(variable.bytes, 1)]
+    _addresses(module, code.windows)
+
+
+def _addresses(module: Module, windows: list[Variable]) -> None:
+    numbers = {variable.name: index for index, variable in enumerate(windows)}
+    for variable in windows:
+        for offset, symbol, addend in variable.addresses:
+            if symbol not in numbers:
+                raise NotCheckable(f"{variable.name} holds the address of {symbol}")
+            address = ((FIRST_WINDOW + numbers[symbol]) << WINDOW_SHIFT) + addend
+            module.variables[variable.name][offset : offset + 8] = np.frombuffer(
+                address.to_bytes(8, "little"), np.uint8
+            )
+
+
+__all__ = ["DEFAULT_ARCH", "Kernel", "Launched", "load", "replace"]

@@ -1,0 +1,139 @@
+// What every access has in common: where its lanes point, and what the hardware would move.
+#pragma once
+
+#include "shadow.h"
+
+inline u32 first_lane(u32 mask) { return static_cast<u32>(__builtin_ctz(mask)); }
+inline u32 lanes_in(u32 mask) { return static_cast<u32>(__builtin_popcount(mask)); }
+
+template <class F>
+inline void each_lane(u32 mask, F&& f) {
+    for (u32 left = mask; left; left &= left - 1) f(first_lane(left));
+}
+
+// Offsets of the active lanes; the others repeat the first one's, so that loops need no mask.
+template <class T>
+inline void spread(const T* address, u32 mask, T* all) {
+    const T first = address[first_lane(mask)];
+    if (mask == ALL) {
+        memcpy(all, address, sizeof(T) * LANES);
+        return;
+    }
+    for (u32 l = 0; l < LANES; l++) all[l] = mask >> l & 1 ? address[l] : first;
+}
+
+// Lane after lane, N bytes each, without a gap.
+template <int N, class T>
+inline bool is_dense(const T* address, u32 mask) {
+    if (mask != ALL) return false;
+    bool dense = true;
+    for (u32 l = 0; l < LANES; l++) dense &= address[l] == static_cast<T>(address[0] + l * N);
+    return dense;
+}
+
+// Different 32-byte sectors that N bytes a lane touch (a lane's bytes are aligned to N).
+template <int N>
+u32 sectors_of(const u64* address, u32 mask) {
+    u64 sector[LANES];
+    u32 count = 0;
+    if (mask == ALL) {
+        u32 changes = 0, falls = 0;
+        for (u32 l = 1; l < LANES; l++) {
+            const u64 here = address[l] >> 5, last = address[l - 1] >> 5;
+            changes += here != last;
+            falls += here < last;
+        }
+        if (!falls) return changes + 1;
+    }
+    each_lane(mask, [&](u32 l) {
+        const u64 here = address[l] >> 5;
+        for (u32 i = count; i-- > 0;)
+            if (sector[i] == here) return;
+        sector[count++] = here;
+    });
+    return count;
+}
+
+inline void count_global(Warp& W, u32 site, u32 mask, u32 bytes, u32 sectors) {
+    SiteCount& count = W.worker->site[site];
+    const u32 lanes = lanes_in(mask);
+    count.requests++;
+    count.lanes += lanes;
+    count.sectors += sectors;
+    count.ideal_sectors += (lanes * bytes + 31) / 32;
+    count.bytes += lanes * bytes;
+}
+
+// Passes that shared memory needs: in each the 32 banks of 4 bytes give one word each, to all who
+// ask for it. 8-byte accesses go half a warp at a time, 16-byte ones a quarter.
+template <int N>
+u32 wavefronts_of(const u32* address, u32 mask) {
+    constexpr u32 group = N <= 4 ? 32 : 128 / N;
+    u32 total = 0;
+    for (u32 begin = 0; begin < LANES; begin += group) {
+        const u32 part = mask & (group == 32 ? ALL : ((1u << (group & 31)) - 1) << begin);
+        if (!part) continue;
+        u32 word[32], clashes = 0;
+        u32 used = 0;
+        each_lane(part, [&](u32 l) {
+            for (u32 k = 0; k < (N + 3) / 4; k++) {
+                const u32 w = (address[l] >> 2) + k, bank = w & 31;
+                clashes |= (used >> bank & 1) && word[bank] != w;
+                word[bank] = used >> bank & 1 ? word[bank] : w;
+                used |= 1u << bank;
+            }
+        });
+        if (!clashes) {
+            total++;
+            continue;
+        }
+        u32 seen[32][LANES * ((N + 3) / 4) / 1], depth[32] = {}, most = 0;
+        each_lane(part, [&](u32 l) {
+            for (u32 k = 0; k < (N + 3) / 4; k++) {
+                const u32 w = (address[l] >> 2) + k, bank = w & 31;
+                u32 i = 0;
+                while (i < depth[bank] && seen[bank][i] != w) i++;
+                if (i == depth[bank]) seen[bank][depth[bank]++] = w;
+                most = depth[bank] > most ? depth[bank] : most;
+            }
+        });
+        total += most;
+    }
+    return total;
+}
+
+inline void count_shared(Warp& W, u32 site, u32 mask, u32 bytes, u32 wavefronts) {
+    SiteCount& count = W.worker->site[site];
+    const u32 lanes = lanes_in(mask);
+    count.requests++;
+    count.lanes += lanes;
+    count.wavefronts += wavefronts;
+    count.ideal_wavefronts += (lanes * bytes + 127) / 128;
+    count.bytes += lanes * bytes;
+}
+
+// Lanes of one store that repeat an earlier lane's address with its value: one write is enough.
+// Those with another value are at fault: which of them stays is not defined.
+template <int N, class T>
+u32 without_twins(Warp& W, u32 mask, const T* address, u32 site, const u8* pack) {
+    bool rising = true;
+    u64 last = 0;
+    bool any = false;
+    each_lane(mask, [&](u32 l) {
+        if (any && static_cast<u64>(address[l]) < last + N) rising = false;
+        last = static_cast<u64>(address[l]);
+        any = true;
+    });
+    if (rising) return mask;
+    u32 kept = mask;
+    each_lane(mask, [&](u32 l) {
+        for (u32 j = 0; j < l; j++) {
+            if (!(kept >> j & 1) || address[j] != address[l]) continue;
+            if (memcmp(pack + j * N, pack + l * N, N))
+                fault(W, RACE_IN_STORE, site, l, address[l], N, W.index * LANES + j);
+            kept &= ~(1u << l);
+            return;
+        }
+    });
+    return kept;
+}

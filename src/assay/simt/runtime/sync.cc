@@ -1,0 +1,208 @@
+// Barriers, warp-wide synchronisation and fences: what they wait for, and what they order.
+//
+// A fence of a block gets a tick, and releases all that the block did before. A strong or atomic
+// access that sees what a block wrote after a fence acquires that tick. Ticks are one sequence, so
+// having acquired one counts as having acquired all before it: this may miss a race, and makes none
+// up.
+#include "access.h"
+#include "sync.h"
+
+namespace {
+
+constexpr u32 WITHOUT_COUNT = 0;
+
+Block* block_of(const Warp& W, u64 entry) {
+    Block* blocks = W.worker->all_blocks;
+    return blocks ? &blocks[(entry >> 32) - W.launch->first_block] : nullptr;
+}
+
+u32* known_of(Warp& W) {
+    if (!W.known) W.known = static_cast<u32*>(__builtin_calloc(MAX_WARPS, sizeof(u32)));
+    return W.known;
+}
+
+void keep_later(u32& clock, u32 other) { clock = other > clock ? other : clock; }
+
+u32 live_warps(const Block& block) {
+    u32 mask = 0;
+    for (u32 w = 0; w < block.warps; w++)
+        if (block.warp[w].state != DONE) mask |= 1u << w;
+    return mask;
+}
+
+u32 clock_after(Block& block) {
+    if (block.clock < CLOCK_LAST) block.clock++;
+    return block.clock;
+}
+
+// All warps of the block have met: everything before is below their floor.
+void join_all(Block& block) {
+    const u32 floor = block.clock, clock = clock_after(block);
+    for (u32 w = 0; w < block.warps; w++) {
+        Warp& W = block.warp[w];
+        W.floor = floor;
+        W.clock = clock;
+        if (W.known) memset(W.known, 0, MAX_WARPS * sizeof(u32));
+    }
+}
+
+// Some warps have met: each knows what the others knew and did. who: all that arrived.
+void join_some(Block& block, u32 waiting, u32 who) {
+    u32 joined[MAX_WARPS] = {};
+    each_lane(who, [&](u32 w) {
+        Warp& W = block.warp[w];
+        keep_later(joined[w], W.clock);
+        if (W.known)
+            for (u32 v = 0; v < MAX_WARPS; v++) keep_later(joined[v], W.known[v]);
+    });
+    const u32 clock = clock_after(block);
+    each_lane(who, [&](u32 w) {
+        Warp& W = block.warp[w];
+        if (waiting >> w & 1) memcpy(known_of(W), joined, sizeof joined);
+        W.clock = clock;
+    });
+}
+
+void let_through(Block& block, NamedBarrier& barrier) {
+    const u32 waiting = barrier.warps, who = barrier.who;
+    if ((waiting & live_warps(block)) == live_warps(block) && waiting == who)
+        join_all(block);
+    else
+        join_some(block, waiting, who);
+    each_lane(waiting, [&](u32 w) {
+        Warp& W = block.warp[w];
+        W.state = RUNNING;
+        W.passed = 1;
+        const u32 votes[] = {barrier.red_count, barrier.red_and, barrier.red_or};
+        W.vote = votes[W.vote];
+    });
+    barrier = {};
+    if (block.warps) block.warp[0].worker->progress++;
+}
+
+void add_to(Warp& W, NamedBarrier& barrier, u32 count, u32 votes, u32 mask) {
+    if (!barrier.who) barrier.red_and = 1;
+    barrier.expected = count;
+    barrier.arrived += LANES;
+    barrier.who |= 1u << W.index;
+    barrier.red_count += lanes_in(votes);
+    barrier.red_and &= votes == mask;
+    barrier.red_or |= votes != 0;
+}
+
+}  // namespace
+
+void next_clock(Warp& W) {
+    W.clock = clock_after(*W.block);
+    if (W.block->clock >= CLOCK_LAST) {  // no more clocks: nothing can be told from here on
+        fault(W, STEP_LIMIT, ALL, 0, 0, 0, W.block->clock);
+        W.launch->stopped = 1;
+    }
+}
+
+void synced(Warp& W) { next_clock(W); }
+
+void fence(Warp& W, u32 scope) {
+    if (scope && W.launch->communicates) {
+        W.block->releases.push(W.block->clock);
+        W.block->releases.push(++W.worker->tick);
+    }
+    next_clock(W);
+}
+
+void try_complete(Block& block) {
+    const u32 live = live_warps(block);
+    for (NamedBarrier& barrier : block.barrier) {
+        if (!barrier.who) continue;
+        const bool complete = barrier.expected == WITHOUT_COUNT
+                                  ? (barrier.who & live) == live
+                                  : barrier.arrived >= barrier.expected;
+        if (complete) let_through(block, barrier);
+    }
+}
+
+// The lanes of this warp meet first. Gives the place to go on with, or OUT.
+u32 gather(Warp& W, u32 pc) {
+    if (W.mask == W.alive) return pc;
+    W.split[W.splits++] = {pc, W.mask, AT_BARRIER, 0};
+    return next_split(W);
+}
+
+// Whether the warp may go on at once; else it waits.
+bool wait_barrier(Warp& W, u32 pc, u32 site, u32 id, u32 count, u32 votes, u32 operation) {
+    Block& block = *W.block;
+    if (id > 15 || count % LANES || count > block.warps * LANES) {
+        fault(W, BAD_BARRIER, site, first_lane(W.mask), id, count);
+        W.launch->stopped = 1;
+        return false;
+    }
+    W.pc = pc;
+    W.state = WAITING;
+    W.barrier_id = id;
+    W.barrier_count = count;
+    W.barrier_site = site;
+    W.vote = operation;
+    NamedBarrier& barrier = block.barrier[id];
+    each_lane(barrier.warps, [&](u32 w) {
+        const Warp& other = block.warp[w];
+        if (!count && !other.barrier_count && other.barrier_site != site)
+            fault(W, DIVERGENT_BARRIER, site, first_lane(W.mask), id, 0, w, other.barrier_site);
+    });
+    add_to(W, barrier, count, votes, W.mask);
+    barrier.warps |= 1u << W.index;
+    try_complete(block);
+    return W.state != WAITING;
+}
+
+void arrive_barrier(Warp& W, u32 site, u32 id, u32 count, u32 mask) {
+    if (!mask) return;
+    if (id > 15 || !count || count % LANES || count > W.block->warps * LANES) {
+        fault(W, BAD_BARRIER, site, first_lane(mask), id, count);
+        return;
+    }
+    add_to(W, W.block->barrier[id], count, 0, mask);
+    try_complete(*W.block);
+    next_clock(W);
+}
+
+// For the lanes that a `.sync` instruction names: those still on their way are run first.
+u32 wait_lanes(Warp& W, u32 pc, u32 site, u32 members) {
+    const u32 missing = members & W.alive & ~W.mask;
+    if (W.passed) {
+        if (W.passed == IN_VAIN)
+            fault(W, LANE_MISSING, site, first_lane(W.mask), members, 0, missing);
+        W.passed = 0;
+        return pc;
+    }
+    if (!missing) return pc;
+    W.split[W.splits++] = {pc, W.mask, AT_WARP_SYNC, 0};
+    return next_split(W);
+}
+
+void acquire_block(Warp& W, u64 entry) {
+    const Block* from = block_of(W, entry);
+    if (!from) return;
+    u64 tick = from->acquired;
+    for (u32 i = 0; i < from->releases.count; i += 2)
+        if (from->releases.items[i] < clock_of(entry) && from->releases.items[i + 1] > tick)
+            tick = from->releases.items[i + 1];
+    if (tick > W.block->acquired) W.block->acquired = tick;
+}
+
+void acquire_warp(Warp& W, u64 entry) {
+    keep_later(known_of(W)[thread_of(entry) >> 5], clock_of(entry));
+}
+
+bool ordered_blocks(const Warp& W, u64 entry) {
+    if (!W.launch->communicates) return false;
+    const Block* from = block_of(W, entry);
+    if (!from) return false;
+    for (u32 i = 0; i < from->releases.count; i += 2)
+        if (from->releases.items[i] >= clock_of(entry))
+            return W.block->acquired >= from->releases.items[i + 1];
+    return false;
+}
+
+void not_converged(Warp& W, u32 site, u32 mask) {
+    fault(W, LANE_MISSING, site, mask ? first_lane(mask) : 0, ALL, 0, ~mask);
+}
