@@ -94,7 +94,7 @@ SIMT_INLINE f32 tanh_of(f32 x) {
     p = __builtin_fmaf(p, z, -0x1.555556p-2f);
     const f32 small = __builtin_fmaf(x * z, p, x);
     const f32 large = 1.0f - 2.0f / (ex2(size * 0x1.715476p+1f) + 1.0f);
-    const f32 result = size < 0.6f ? small : sign_of_first<f32>(x, large);
+    const f32 result = sign_of_first<f32>(x, size < 0.6f ? small : large);
     return x != x ? canonical_nan<f32>() : result;
 }
 
