@@ -43,24 +43,24 @@ def _whole() -> Iterator[Lane]:
 
 def _float_and_whole() -> Iterator[Lane]:
     whole = "|".join(WHOLE)
-    for source, ftz, value in (
-        ("f32", FTZ, "flush<{F}>({0})"),
-        ("f64", "", "{0}"),
-        ("f16", "", "decode<Float16>({0})"),
-        ("bf16", "", "decode<Brain16>({0})"),
+    for source, ftz, sat, types, value in (
+        ("f32", FTZ, SAT, whole, "flush<{F}>({0})"),
+        ("f64", "", SAT, whole, "{0}"),
+        ("f16", "", SAT, whole, "decode<Float16>({0})"),
+        ("bf16", "", "", "INT", "decode<Brain16>({0})"),
     ):
         kind = "f64" if source == "f64" else "f32"
         code = f"to_integer<{{T}}, {{R}}, {kind}>({value})"
         # Out of range always goes to the nearest end: .sat adds nothing.
-        pattern = f"cvt.{TO_WHOLE}{ftz}{SAT}.{{T:{whole}}}.{source}"
+        pattern = f"cvt.{TO_WHOLE}{ftz}{sat}.{{T:{types}}}.{source}"
         yield Lane(pattern, "{T}", source, code, "", flags)
-    for to, sat, code in (
-        ("f32", SAT, "saturate<{S}, f32>(from_integer<f32, {R}, {T}>({0}))"),
-        ("f64", SAT, "saturate<{S}, f64>(from_integer<f64, {R}, {T}>({0}))"),
-        ("f16", SAT, "half_saturate<Float16, {S}>(encode_integer<Float16, {R}, {T}>({0}))"),
-        ("bf16", "", "encode_integer<Brain16, {R}, {T}>({0})"),
+    for to, sat, types, code in (
+        ("f32", SAT, whole, "saturate<{S}, f32>(from_integer<f32, {R}, {T}>({0}))"),
+        ("f64", SAT, whole, "saturate<{S}, f64>(from_integer<f64, {R}, {T}>({0}))"),
+        ("f16", SAT, whole, "half_saturate<Float16, {S}>(encode_integer<Float16, {R}, {T}>({0}))"),
+        ("bf16", "", "INT", "encode_integer<Brain16, {R}, {T}>({0})"),
     ):
-        yield Lane(f"cvt.{NEAR}{sat}.{to}.{{T:{whole}}}", to, "{T}", code, "", flags)
+        yield Lane(f"cvt.{NEAR}{sat}.{to}.{{T:{types}}}", to, "{T}", code, "", flags)
 
 
 def _floats() -> Iterator[Lane]:
@@ -84,7 +84,7 @@ def _floats() -> Iterator[Lane]:
     # A subnormal f16 or its widening is no subnormal f32: .ftz finds nothing to flush.
     yield row(f"{FTZ}{SAT}", "f32", "f16", "saturate<{S}>(decode<Float16>({0}))")
     yield row(SAT, "f64", "f16", "saturate<{S}, f64>(decode<Float16>({0}))")
-    yield row(f"{FTZ}{SAT}", "f32", "bf16", "finish<{F}, {S}>(decode<Brain16>({0}))")
+    yield row(FTZ, "f32", "bf16", "flush<{F}>(decode<Brain16>({0}))")
     yield row("", "f64", "bf16", "decode<Brain16>({0})")
     # To a narrower one.
     yield row(f".{NEAR}{FTZ}{SAT}", "f32", "f64", "finish<{F}, {S}>(narrow<{R}>({0}))")

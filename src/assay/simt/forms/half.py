@@ -68,7 +68,7 @@ def _compared() -> list[Lane]:
         low, high = f"{test}(u16({{0}}), u16({{1}}))", f"{test}(u16({{0}} >> 16), u16({{1}} >> 16))"
         one = f"{FORMATS[kind]}::one"
         for logic, more, then in (("", "", ""), (f".{LOGIC}", " pred", " {B} {2}")):
-            start, second = f"{FLOAT}{logic}{ftz}", f"({low} ^ 1u){then}"
+            start = f"{FLOAT}{logic}{ftz}"
             first, upper = low + then, high + then
             halves, pairs = f"{kind} {kind}{more}", f"{kind}x2 {kind}x2{more}"
 
@@ -76,7 +76,7 @@ def _compared() -> list[Lane]:
                 return f"(({first}) ? u32({yes}) : 0) | (({upper}) ? u32({yes}) : 0) << 16"
 
             rows += [
-                Lane(f"setp.{start}.{kind}", "pred", halves, first, second, combined),
+                Lane(f"setp.{start}.{kind}", "pred", halves, first, "", combined),
                 # Two predicates: of the low halves and of the high.
                 Lane(f"setp.{start}.{kind}x2", "pred", pairs, first, upper, combined),
                 Lane(

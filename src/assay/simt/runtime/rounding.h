@@ -39,9 +39,9 @@ SIMT_INLINE B settle_bits(B bits, bool above, bool below) {
     if constexpr (R == Round::M) return below ? next_down(bits) : bits;
     if constexpr (R == Round::P) return above ? next_up(bits) : bits;
     if constexpr (R == Round::Z) {
-        const bool nonzero = (bits & ~sign) != 0;
-        const bool outside = bits & sign ? above : below;
-        return static_cast<B>(bits - (outside && nonzero ? 1 : 0));
+        const B minus = static_cast<B>(bits >> (8 * sizeof(B) - 1)), nonzero = (bits & ~sign) != 0;
+        const B outside = static_cast<B>((minus & above) | ((minus ^ 1) & below));
+        return static_cast<B>(bits - (outside & nonzero));
     }
     return bits;
 }
