@@ -11,6 +11,7 @@ import pytest
 from assay.errors import AssayError
 from assay.pipeline import exit_code
 from assay.target import from_object, load, parse
+from assay.ways import triton
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -27,7 +28,7 @@ def test_the_swish_file_as_the_design_prints_it(judge):
     rows = judge(EXAMPLES / "swish.py", case={"n": 1000, "dtype": "float32"})
     blocks = {f"triton BLOCK={block}": "right" for block in (256, 1024, 4096)}
     assert words(rows) == {"eager": "right", **blocks}
-    assert all(row.verdict.judge == "interpreter" for row in rows if row.way == "triton")
+    assert all(row.verdict.judge == "sm_80" for row in rows if row.way == "triton")
     assert {row.flops for row in rows} == {4000}
     assert {row.bytes for row in rows} == {8000}
     assert exit_code(rows) == 0
@@ -42,16 +43,21 @@ def test_swish_without_the_mask_of_its_store(judge):
     for block in (256, 1024, 4096):
         row = next(r for r in rows if r.knobs == {"BLOCK": block})
         assert row.word == "wrote outside"
-        assert row.reason == f"{block - 1:,} values after the end of output 0"
+        # The first store that reaches beyond the only element, with its line and its thread.
+        line = 1 + unmasked[: unmasked.index("v * tl.sigmoid(v))")].count("\n")
+        assert f".py:{line}: thread 0 of block 0 writes" in row.reason
+        assert "the end of output 0" in row.reason
+        assert row.verdict.faults[0].line == line
         assert row.timing is None
     assert exit_code(rows) == 1
 
 
-def test_bfloat16_is_not_judged_in_the_interpreter(judge):
+def test_bfloat16_is_not_judged_in_the_interpreter(judge, monkeypatch):
+    monkeypatch.setattr(triton, "watches", lambda: False)
     rows = judge(EXAMPLES / "swish.py", case={"n": 1000, "dtype": "bfloat16"})
-    triton = [row for row in rows if row.way == "triton"]
-    assert len(triton) == 3
-    for row in triton:
+    judged = [row for row in rows if row.way == "triton"]
+    assert len(judged) == 3
+    for row in judged:
         assert (row.word, row.outcome) == ("not run", "absent")
         assert "truncates casts to 16 bits" in row.reason
 

@@ -68,7 +68,7 @@ def test_a_text_becomes_a_checked_kernel(judge: Judge, tmp_path: Path) -> None:
     rows = judge(OP, variants=("cpp", "cuda"))
     words = {row.variant: (row.word, row.reason) for row in rows}
     assert words["cpp"][0] == "right"
-    assert words["cuda"] == ("not run", "no GPU: compiled for sm_90, not run")
+    assert words["cuda"][0] == "right"
     cuda = next(row for row in rows if row.way == "cuda")
     assert cuda.counters is not None
     assert cuda.counters.kernels[0].registers

@@ -45,12 +45,13 @@ ALLOWED: dict[str, set[str]] = {
     "lines": DECLARING,
     "target": DECLARING | {"adapt"},
     "adapt": DECLARING | {"target", "inputs", "ways"},
-    "ways": DECLARING,
+    "simt": BASE | {"cache"},
+    "ways": DECLARING | {"simt"},
     "build": DECLARING | {"ways", "adapt", "inputs"},
     "describe": DECLARING | {"target", "adapt", "lines", "processes"},
     "verdict": DECLARING
     | CHILDREN
-    | {"adapt", "build", "describe", "faults", "inputs", "target", "ways"},
+    | {"adapt", "build", "describe", "faults", "inputs", "simt", "target", "ways"},
     "clock": DECLARING
     | CHILDREN
     | {"build", "verdict", "describe", "faults", "inputs", "target", "ways"},

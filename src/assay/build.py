@@ -50,9 +50,11 @@ def build(
     device: str,
     arch: str,
     say: Callable[[str], None] = lambda _: None,
+    watch: Any = None,
 ) -> Kernel:
     """Loads the variant's source, if it has one, and binds the knobs.
 
+    watch: what runs its launches on the CPU, where the judge is compiled code.
     Raises BuildError or LaunchError, which are the kernel's fault.
     """
     start = time.monotonic()
@@ -76,7 +78,7 @@ def build(
                 f"{op.name}: variant {variant.name!r} names a source, and the way "
                 f"{variant.way} takes none; drop source="
             )
-        loaded = way.load(ways.Job(op, variant, passed, case, device, arch, dry_run, say))
+        loaded = way.load(ways.Job(op, variant, passed, case, device, arch, dry_run, say, watch))
     handle = loaded.handle if loaded else None
     is_reference = _original(variant.function) is op.reference
 

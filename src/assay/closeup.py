@@ -21,6 +21,7 @@ from .build import Kernel
 from .errors import AssayError, NotRun
 from .inputs import dtype_name, inputs_of
 from .processes.channel import Channel
+from .simt import Watch
 from .target import Target
 from .types import Scalar
 from .verdict.budget import arithmetic, expect
@@ -42,7 +43,8 @@ def main(
     """Sends the three messages in order, as far as it comes."""
     try:
         one = single.pick(msgspec.convert(target, Target), wanted, case)
-        found = ways.here(one.variant.way, device)
+        found = ways.stepped(one.variant.way, device)
+        watch = Watch() if found.judge == "simt" else None
         single.unlimited(one.variant.way, found.judge)
         placed = single.place(one, found.device)
         names = one.op.input_names(len(placed.inputs))
@@ -54,14 +56,17 @@ def main(
             inputs=[value(n, x) for n, x in zip(names, placed.inputs)],
         )
         _refuse(placed, found.judge)
-        kernel = single.built(placed, device, arch, tuple(flags))
+        kernel = single.built(placed, device, arch, tuple(flags), watch)
         channel.send(
             kernels=msgspec.to_builtins(kernel.counters.kernels if kernel.counters else ()),
             targets=_targets(kernel, found.judge),
         )
         outputs = single.run(placed, kernel) if found.judge else []
         _flush()
-        channel.send(outputs=_compared(placed, outputs), judge=found.judge, why=found.reason)
+        seen = [str(f) for f in watch.faults] if watch else []
+        channel.send(
+            outputs=_compared(placed, outputs), judge=found.judge, why=found.reason, faults=seen
+        )
     except AssayError as error:
         channel.send(mistake=str(error))
     except BaseException as error:  # noqa: BLE001 - every fault of a kernel is shown

@@ -136,13 +136,15 @@ def poisoned(shape: tuple[int, ...], dtype: torch.dtype, device: str) -> torch.T
     return made
 
 
-def built(placed: Placed, device: str, arch: str, flags: tuple[str, ...] = ()) -> Kernel:
+def built(
+    placed: Placed, device: str, arch: str, flags: tuple[str, ...] = (), watch: Any = None
+) -> Kernel:
     """The variant built for this case, with more compiler flags. Raises BuildError, LaunchError."""
     single = placed.single
     variant = dataclasses.replace(single.variant, flags=(*single.variant.flags, *flags))
     case, op = single.case, single.op
     inputs, specs = placed.inputs, placed.specs
-    return build(op, variant, single.knobs, case, inputs, specs, device, arch)
+    return build(op, variant, single.knobs, case, inputs, specs, device, arch, watch=watch)
 
 
 def unlimited(way: str, judge: str) -> None:

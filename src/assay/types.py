@@ -34,6 +34,10 @@ OUTCOMES: dict[str, str] = {
     "lower precision": FAIL,
     "stale answer": FAIL,
     "tampered": FAIL,
+    "race": FAIL,
+    "read before written": FAIL,
+    "divergent barrier": FAIL,
+    "absent lanes": FAIL,
     "crashed": FAIL,
     "timed out": FAIL,
     "out of memory": FAIL,
@@ -58,6 +62,31 @@ class Case(msgspec.Struct, frozen=True):
         return " ".join(f"{name}={value}" for name, value in self.values.items())
 
 
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a kernel did wrong, seen while its compiled code was watched on a CPU."""
+
+    word: str
+    """`out of bounds`, `read before written`, `race`, `barrier in divergent code`, `misaligned`,
+    `deadlock`, `endless`, `lane missing`, `read only`, `assertion`, `trap`, `bad barrier`,
+    `copy not waited for`."""
+    text: str
+    """One sentence: who did what to which memory."""
+    file: str = ""
+    line: int = 0
+    block: tuple[int, int, int] = (0, 0, 0)
+    thread: tuple[int, int, int] = (0, 0, 0)
+    instruction: str = ""
+    """The PTX."""
+    other: str = ""
+    """Of a race, `file:line` of the other party where it is known."""
+    count: int = 1
+    """How many threads met it at this line."""
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}: " if self.file else ""
+        return f"{where}{self.word}: {self.text}"
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Right, or wrong and how."""
 
@@ -65,7 +94,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     advice: str = ""
     judge: str = ""
-    """What ran the kernel: `cpu`, a GPU's device name, `interpreter` or `simulator`."""
+    """What ran the kernel: `cpu`, a GPU's device name, `interpreter`, `simulator`, or `sm_80`:
+    code compiled for that architecture, run on the CPU and watched."""
+    faults: tuple[Fault, ...] = ()
     worst: float | None = None
     """Largest error in units of what rounding allows (1.0 is the limit)."""
     worst_at: tuple[int, ...] | None = None

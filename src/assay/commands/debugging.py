@@ -54,7 +54,7 @@ def run(target: str, variant: str, case: str, arch: str, *, device_debug: bool) 
             "flags": ["-G"] if device_debug and variant.startswith("cuda") else [],
         }
         way = variant.split()[0].split("/")[0]
-        env = {**(ways.here(way, device).env if way in WAYS else {}), "CUDA_CACHE_DISABLE": "1"}
+        env = {**(ways.stepped(way, device).env if way in WAYS else {}), "CUDA_CACHE_DISABLE": "1"}
         name = f"debug {variant}"
         said: dict[str, Any] = {}
         with session.child("assay.closeup:main", args, name=name, env=env) as child:
@@ -86,7 +86,7 @@ def _arch(machine: Machine) -> str:
 def _code(said: dict[str, Any]) -> int:
     if "word" in said:
         return {"fail": 1}.get(OUTCOMES[said["word"]], 3)
-    if any(out["bad"] or out.get("form") for out in said["outputs"]):
+    if said["faults"] or any(out["bad"] or out.get("form") for out in said["outputs"]):
         return 1
     return 0 if said["judge"] else 3
 
@@ -103,6 +103,8 @@ def _show(console: Console, said: dict[str, Any]) -> None:
         _targets(console, said["targets"])
     for out in said.get("outputs", ()):
         _output(console, out)
+    for fault in said.get("faults", ()):
+        console.print(f"\n  {fault}", markup=False, soft_wrap=True)
     if "word" in said:
         console.print(f"\n{said['word']}: {said['reason']}", markup=False, soft_wrap=True)
     elif not said["judge"]:

@@ -51,18 +51,25 @@ def _run(given: Any) -> None:
     single.unlimited(way, found.judge)
     placed = single.place(one, found.device)
     flags = ("-G",) if given.device_debug and way == "cuda" else ()
-    kernel = single.built(placed, device, given.arch or _arch(device), flags)
+    watch = None
+    if found.judge == "simt":
+        from ..simt import Watch
+
+        watch = Watch()
+    kernel = single.built(placed, device, given.arch or _arch(device), flags, watch)
     print(f"{one.op.name} {one.label}  {one.case.label}  on {found.judge}", flush=True)
     for index, value in enumerate(single.run(placed, kernel)):
         shown = closeup.value(f"output {index}", value)
         print(f"{shown['name']}  {shown['kind']}  {' '.join(shown['values'])}")
+    for fault in watch.faults if watch else ():
+        print(fault)
 
 
 def _here(way: str) -> tuple[str, ways.Here]:
     """The GPU, unless there is none or the interpreter or simulator was asked for by its switch."""
     import torch
 
-    on_cpu = ways.here(way, "cpu")
+    on_cpu = ways.stepped(way, "cpu")
     asked = bool(on_cpu.env) and all(os.environ.get(k) == v for k, v in on_cpu.env.items())
     if asked or not torch.cuda.is_available():
         return "cpu", on_cpu

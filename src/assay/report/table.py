@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..clock.statistics import MARGIN, ratio, tick, verdict
-from ..types import GPU, Compiled, Machine, Row
+from ..types import GPU, Compiled, Machine, Row, Verdict
 from . import units
 
 STYLES = {"pass": "green", "fail": "red", "no evidence": "yellow", "absent": "dim"}
@@ -249,13 +249,21 @@ def _why(row: Row, timed: bool) -> str:
     parts = []
     if verdict and verdict.worst is not None:
         parts.append(f"worst {verdict.worst:.2g} of what rounding allows")
-    if verdict and verdict.judge in ("interpreter", "simulator"):
-        parts.append(f"in the {verdict.judge}, not timed")
+    if verdict and (judge := judged_apart(verdict)):
+        parts.append(f"{judge}, not timed")
     elif timed and row.not_timed:
         parts.append(f"not timed: {row.not_timed}")
     if verdict and verdict.findings:
         parts += verdict.findings
     return "; ".join(parts)
+
+
+def judged_apart(verdict: Verdict) -> str:
+    """Where a GPU's kernel was judged without one: `checked as sm_80`, `in the interpreter`."""
+    if verdict.judge.startswith("sm_"):
+        return f"checked as {verdict.judge}"
+    stepped = verdict.judge in ("interpreter", "simulator")
+    return f"in the {verdict.judge}" if stepped else ""
 
 
 def _compiled(rows: Sequence[Row]) -> str:
@@ -337,9 +345,6 @@ def advice(rows: Sequence[Row]) -> list[str]:
         found.append(f"then:  assay check ... -k {row.variant}{case}")
     if any(r.word == "check too weak" for r in rows):
         found.append("next:  choose inputs on which zeros are wrong; nothing here is evidence")
-    judged_slowly = [
-        r for r in rows if r.verdict and r.verdict.judge in ("interpreter", "simulator")
-    ]
-    if not failed and judged_slowly:
+    if not failed and any(r.verdict and judged_apart(r.verdict) for r in rows):
         found.append("next:  run the same command on a machine with a GPU to time what is right")
     return found

@@ -1,9 +1,11 @@
 """Compiled GPU kernels on a CPU: PTX to C++, every access watched and counted."""
 
+from ..types import Fault
 from .counts import Access, Counts
-from .faults import Fault, NotCheckable
+from .faults import NotCheckable
 from .memory import Memory
 from .module import DEFAULT_ARCH, Kernel, Launched, load
+from .watch import Watch
 
 __all__ = [
     "DEFAULT_ARCH",
@@ -14,5 +16,6 @@ __all__ = [
     "Launched",
     "Memory",
     "NotCheckable",
+    "Watch",
     "load",
 ]

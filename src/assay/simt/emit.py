@@ -7,87 +7,19 @@ block of code, or, if it outlives its block, in the warp's memory, where only ac
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from .code import FIRST_WINDOW, WINDOW_SHIFT, Code, Site
 from .faults import NotCheckable
 from .flow import ENDS, Flow, flow_of, suspends
 from .forms import Action, Lane, Match, Values, table
 from .forms.move import PARAMETER
 from .forms.table import SIZES
-from .ptx import SYMBOL, Function, Instruction, Place, Program, Variable, constant, split
+from .ptx import SYMBOL, Function, Instruction, Program, constant, split
+from .special import SPECIAL, WIDE
+from .storage import places_of
 
 UNSIGNED = {2: "u16", 4: "u32", 8: "u64"}
-FIRST_WINDOW = 0x100
-WINDOW_SHIFT = 40
-SPACES = {"shared": 0xF0, "local": 0xF1, "param": 0xF2}
-
-SPECIAL = {
-    **{f"%tid.{axis}": f"W.tid[{k}][l]" for k, axis in enumerate("xyz")},
-    **{f"%ntid.{axis}": f"L.threads[{k}]" for k, axis in enumerate("xyz")},
-    **{f"%ctaid.{axis}": f"B.id[{k}]" for k, axis in enumerate("xyz")},
-    **{f"%nctaid.{axis}": f"L.grid[{k}]" for k, axis in enumerate("xyz")},
-    # A launch without clusters: each block is one.
-    **{f"%cluster_ctaid.{axis}": "0u" for axis in "xyz"},
-    **{f"%cluster_nctaid.{axis}": "1u" for axis in "xyz"},
-    **{f"%clusterid.{axis}": f"B.id[{k}]" for k, axis in enumerate("xyz")},
-    **{f"%nclusterid.{axis}": f"L.grid[{k}]" for k, axis in enumerate("xyz")},
-    "%cluster_ctarank": "0u",
-    "%cluster_nctarank": "1u",
-    "%laneid": "(u32)l",
-    "%warpid": "W.index",
-    "%nwarpid": "B.warps",
-    "%smid": "(u32)(B.linear % 132)",
-    "%nsmid": "132u",
-    "%gridid": "0ull",
-    "%lanemask_eq": "(1u << l)",
-    "%lanemask_lt": "((1u << l) - 1u)",
-    "%lanemask_le": "((2u << l) - 1u)",
-    "%lanemask_gt": "(~((2u << l) - 1u))",
-    "%lanemask_ge": "(~((1u << l) - 1u))",
-    # No clock of a card: time is what the warp has done.
-    "%clock": "(u32)(W.steps + W.spins)",
-    "%clock_hi": "0u",
-    "%clock64": "(W.steps + W.spins)",
-    "%globaltimer": "(W.steps + W.spins)",
-    "%globaltimer_lo": "(u32)(W.steps + W.spins)",
-    "%globaltimer_hi": "0u",
-    "%dynamic_smem_size": "L.dynamic_shared",
-    "%total_smem_size": "B.shared_bytes",
-    "%envreg1": "(u32)(L.environment >> 32)",
-    "%envreg2": "(u32)L.environment",
-}
-
-
-@dataclass(frozen=True)
-class Site:
-    """An instruction that is counted and can be at fault."""
-
-    places: tuple[Place, ...]
-    text: str
-    space: str = ""
-
-
-@dataclass
-class Code:
-    """A kernel as C++, and what the runtime must know of it."""
-
-    source: str
-    sites: list[Site]
-    depths: list[int]
-    mixes: list[list[tuple[tuple[Place, ...], str]]]
-    """For each block of code, the place and form of each of its instructions."""
-    ends: list[tuple[Place, ...]]
-    register_bytes: int
-    local_bytes: int
-    static_shared: int
-    windows: list[Variable]
-    """Module variables that the kernel names; they have the first windows."""
-    granule: int
-    shared_granule: int
-    communicates: bool
-    ordered: bool
-    """Whether blocks must run one after the other for results to be the same every time."""
-    parameters: list[tuple[str, str, int, int]] = field(default_factory=list)
 
 
 def emit(program: Program, function: Function) -> Code:
@@ -103,26 +35,6 @@ def check(function: Function) -> None:
             unknown.setdefault(item.form, item)
     if unknown:
         raise NotCheckable(", ".join(unknown), next(iter(unknown.values())).places)
-
-
-def targets(item: Instruction) -> list[str]:
-    """The destination operand's registers, as written."""
-    opcode, form = item.opcode, item.form
-    none = ("st", "red", "bra", "brx", "cp", "membar", "fence", "ret", "exit", "trap", "call")
-    none += ("stmatrix", "prefetch", "prefetchu", "nanosleep", "pmevent", "griddepcontrol")
-    if opcode in none or form.startswith(("wmma.store", "mbarrier.init", "mbarrier.inval")):
-        return []
-    if opcode in ("bar", "barrier") and ".red" not in form:
-        return []
-    return SYMBOL.findall(item.operands[0]) if item.operands else []
-
-
-@dataclass
-class Use:
-    """Where a register occurs."""
-
-    places: set[tuple[int, int]] = field(default_factory=set)
-    first_defines: bool = False
 
 
 class Emitter:
@@ -147,7 +59,8 @@ class Emitter:
         self.fixed = {p.name: p for p in function.parameters}
         self._place_variables()
         self.segments = [self._segments(block.instructions) for block in self.flow.blocks]
-        self.storage = self._storage()
+        places = places_of(self.segments, function.registers, self.size, self._is_run)
+        self.storage, self.slots = places.of, places.slots
 
     # ---- variables
 
@@ -231,71 +144,8 @@ class Emitter:
             lanewise = wise
         return made
 
-    def registers_in(self, text: str) -> list[str]:
-        return [n for n in SYMBOL.findall(text) if n in self.function.registers]
-
-    def _storage(self) -> dict[str, tuple[str, int]]:
-        """Register -> ("variable" | "array" | "warp", slot)."""
-        uses: dict[str, Use] = {}
-        for block, segments in enumerate(self.segments):
-            for number, segment in enumerate(segments):
-                for item in segment:
-                    self._note(uses, item, (block, number))
-        arrays: dict[str, tuple[int, int, int]] = {}
-        found: dict[str, tuple[str, int]] = {}
-        warp = 0
-        for name, use in uses.items():
-            blocks = {b for b, _ in use.places}
-            if len(blocks) > 1 or not use.first_defines:
-                found[name] = ("warp", warp)
-                warp += 1
-            elif len(use.places) == 1 and self._is_run(next(iter(use.places))):
-                found[name] = ("variable", 0)
-            else:
-                order = sorted(number for _, number in use.places)
-                arrays[name] = (next(iter(blocks)), order[0], order[-1])
-        self.slots = {2: 0, 4: 0, 8: 0}
-        for name, slot in self._share(arrays).items():
-            found[name] = ("array", slot)
-        return found
-
-    def _note(self, uses: dict[str, Use], item: Instruction, at: tuple[int, int]) -> None:
-        written = [r for r in targets(item) if r in self.function.registers]
-        operands = item.operands[1:] if written else item.operands
-        read = [r for operand in operands for r in self.registers_in(operand)]
-        if item.guard:
-            read += [item.guard, *written]
-        for register in read:
-            uses.setdefault(register, Use()).places.add(at)
-        for register in written:
-            if register not in uses:
-                uses[register] = Use(first_defines=True)
-            uses[register].places.add(at)
-
     def _is_run(self, at: tuple[int, int]) -> bool:
         return not isinstance(self.match(self.segments[at[0]][at[1]][0]).row, Action)
-
-    def _share(self, arrays: dict[str, tuple[int, int, int]]) -> dict[str, int]:
-        """Slots for arrays that live inside a block: those that don't overlap share one."""
-        chosen: dict[str, int] = {}
-        by_block: dict[int, list[tuple[int, int, str]]] = {}
-        for name, (block, first, last) in arrays.items():
-            by_block.setdefault(block, []).append((first, last, name))
-        for lives in by_block.values():
-            busy: dict[int, list[tuple[int, int]]] = {2: [], 4: [], 8: []}
-            for first, last, name in sorted(lives):
-                size = self.size(name)
-                ends = busy[size]
-                free = next((k for k, (end, _) in enumerate(ends) if end < first), None)
-                if free is None:
-                    ends.append((last, len(ends)))
-                    free = len(ends) - 1
-                else:
-                    ends[free] = (last, free)
-                chosen[name] = free
-            for size, ends in busy.items():
-                self.slots[size] = max(self.slots[size], len(ends))
-        return chosen
 
     def size(self, register: str) -> int:
         """Bytes of a register."""
@@ -528,9 +378,7 @@ class Emitter:
 
     @staticmethod
     def counted(index: int) -> str:
-        return (
-            f"K[{index}].warps++; K[{index}].lanes += (u64)__builtin_popcount(W.mask);"
-        )
+        return f"K[{index}].warps++; K[{index}].lanes += (u64)__builtin_popcount(W.mask);"
 
     def jump(self, to: int) -> str:
         """A branch that is taken by all active lanes; backward ones use up the quota."""
@@ -594,7 +442,6 @@ class Emitter:
         )
 
 
-WIDE = frozenset({"%clock64", "%globaltimer", "%gridid"})
 COMMUNICATES = re.compile(
     r"^(?:membar\.(?:gl|sys)|fence\.(?!.*proxy).*\.(?:gpu|sys|cluster)\b)"
     r"|^(?:ld|st)\..*\b(?:volatile|acquire|release|relaxed)\b"

@@ -112,4 +112,3 @@ class _Inliner:
         self.copy(callee, suffix, names, (*stack, target))
         if item.guard:
             self.made.body.append(Label(f"$skip{suffix}"))
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class _Pool:
     """Shadows that are free. Blocks are numbered on through a process, so old ones mean nothing."""
 
     MOST_BYTES = 256 << 20
-    free: dict[int, list[tuple[Any, Any, Any]]] = {}
+    free: ClassVar[dict[int, list[tuple[Any, Any, Any]]]] = {}
     held = 0
     blocks = 1
 

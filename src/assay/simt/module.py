@@ -15,15 +15,17 @@ from typing import Any
 import numpy as np
 
 from ..errors import LaunchError
-from ..types import Build
+from ..types import Build, Fault
 from . import layout
 from .build import library, runtime
+from .code import FIRST_WINDOW, WINDOW_SHIFT, Code
 from .counts import Counts
-from .emit import FIRST_WINDOW, WINDOW_SHIFT, Code, emit
-from .faults import Fault, NotCheckable
+from .emit import emit
+from .faults import NotCheckable
 from .inline import flatten
-from .memory import Memory, Window, address_of, is_array, number_blocks
-from .ptx import Program, Variable, parse
+from .memory import Memory, Window, is_array, number_blocks
+from .parse import parse
+from .ptx import Program, Variable
 from .results import counts_of, faults_of
 
 DEFAULT_ARCH = "sm_80"
@@ -215,8 +217,8 @@ class _Parameters:
             return [(offset, self.memory.window_of(value))]
         if value is None:
             return [(offset, bytes(size))]
-        if isinstance(value, (bytes, bytearray, np.void)):
-            return self._struct(index, bytes(value), size, offset)
+        if isinstance(value, (bytes, bytearray, np.void, ctypes._SimpleCData)):
+            return self._struct(index, _raw(value), size, offset)
         if not isinstance(value, (bool, int, float)):
             raise LaunchError(
                 f"{self.kernel}: argument {index} is a {type(value).__name__}; pass a CPU tensor, "
@@ -254,6 +256,10 @@ class _Parameters:
             if window is not None:
                 made.append((offset + at, (window, address - window.start)))
         return made
+
+
+def _raw(value: Any) -> bytes:
+    return bytes(value)
 
 
 def _on_cpu(kernel: str, index: int, value: Any) -> None:

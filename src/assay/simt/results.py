@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
+from ..types import Fault, replace
 from . import layout
+from .code import FIRST_WINDOW, WINDOW_SHIFT, Code, Site
 from .counts import Access, Counts, Line, class_of, merge
-from .emit import FIRST_WINDOW, WINDOW_SHIFT, Code, Site
-from .faults import Fault
 from .memory import Window
 from .ptx import Place
 
@@ -78,7 +79,7 @@ def faults_of(
 ) -> tuple[Fault, ...]:
     """One fault a kind and line: the first by block and thread, with the number of all."""
     count = min(given.faults, given.max_faults)
-    teller = _Teller(code, windows, block)
+    teller = _Teller(code, windows, block, given.first_block)
     found: dict[tuple[Any, ...], tuple[tuple[int, int], Fault, int]] = {}
     for index in range(count):
         raw = noted[index]
@@ -92,16 +93,15 @@ def faults_of(
             found[key] = (at, fault, (known[2] if known else 0) + 1)
         else:
             found[key] = (known[0], known[1], known[2] + 1)
-    return tuple(_counted(fault, number) for _, fault, number in found.values())
-
-
-def _counted(fault: Fault, count: int) -> Fault:
-    return Fault(**{**fault.__dict__, "count": count})
+    return tuple(replace(fault, count=number) for _, fault, number in found.values())
 
 
 class _Teller:
-    def __init__(self, code: Code, windows: list[Window], block: tuple[int, int, int]):
+    def __init__(
+        self, code: Code, windows: list[Window], block: tuple[int, int, int], first_block: int
+    ):
         self.code, self.windows, self.block = code, windows, block
+        self.first_block = first_block
 
     def site(self, number: int) -> Site | None:
         return self.code.sites[number] if number < len(self.code.sites) else None
@@ -153,9 +153,7 @@ class _Teller:
         if kind == READ_ONLY:
             return f"{who} writes to {self._where(raw.address)}, which is read only"
         if kind == LANE_MISSING:
-            return (
-                f"{who} names or reads lanes {_lanes(raw.other)} of its warp, which do not take part"
-            )
+            return f"{who} names or reads lanes {_lanes(raw.other)}, which do not take part"
         if kind == DIVERGENT_BARRIER:
             return f"{who}: threads of its block wait at different barriers, or have not come"
         if kind == DEADLOCK:
@@ -169,7 +167,9 @@ class _Teller:
         return who
 
     def _memory(self, raw: Any, site: Site | None, who: str) -> str:
-        verb = "writes" if site and site.text.split(".")[0].lstrip("@!%p0123456789 ") == "st" else ""
+        verb = (
+            "writes" if site and site.text.split(".")[0].lstrip("@!%p0123456789 ") == "st" else ""
+        )
         verb = verb or ("reads" if raw.kind in (NOT_WRITTEN, IN_FLIGHT) else "touches")
         what = f"{who} {verb} {raw.bytes} bytes of {self._where(raw.address)}"
         if raw.kind == OUT_OF_BOUNDS:
@@ -198,8 +198,6 @@ class _Teller:
         number = (raw.other >> 32) - self.first_block
         where = f"of block {number}" if number != raw.launch_block else "of its block"
         return f"{verb} thread {_brief(self._thread(raw.other & 1023))} {where}"
-
-    first_block = 0
 
     def _window(self, address: int) -> Window | None:
         number = (address >> WINDOW_SHIFT) - FIRST_WINDOW
@@ -255,7 +253,7 @@ def counts_of(code: Code, sites: Any, block_counts: Any) -> Counts:
         if not raw.requests:
             continue
         place = place_of(site.places) or Place("", 0)
-        access = Access(*(getattr(raw, name) for name, _ in layout.SiteCount._fields_))
+        access = Access(*(getattr(raw, f.name) for f in fields(Access)))
         lines.append(Line(place.file, place.line, accesses={_kind(site): access}))
     return Counts(merge(lines))
 

@@ -17,6 +17,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..inputs import dtype_name, dtype_of
+from ..simt import Watch
 from .protocol import Shipped
 
 POISONS = (0xFF, 0x7B)
@@ -91,19 +92,41 @@ class Poisoned(TorchDispatchMode):
         # Nothing is compiled under it, and True imports torch._dynamo: most of a child's life.
         return False
 
-    def __init__(self, poison: int):
+    def __init__(self, poison: int, watch: Watch | None = None):
         super().__init__()
-        self.poison = poison
+        self.poison, self.watch = poison, watch
         self.fences: list[torch.Tensor] = []
         """Kept, so that guards can be looked at later and no address is given out twice."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         made = func(*args, **(kwargs or {}))
+        if self.watch is not None:
+            _note_writes(self.watch, func._schema, args, kwargs or {})
         if func._overloadpacket.__name__ not in self.NAMES or not _fenceable(made):
             return made
         fence = fenced(tuple(made.shape), made.stride(), made.dtype, str(made.device), self.poison)
         self.fences.append(fence)
+        if self.watch is not None:
+            start, size = inside(fence)
+            self.watch.memory.add(start, size, name="its own buffer", written=False, keep=fence)
         return fence
+
+
+def inside(fence: torch.Tensor) -> tuple[int, int]:
+    """Address and bytes of what lies between the guards of a fenced tensor."""
+    storage = fence.untyped_storage()
+    return storage.data_ptr() + GUARD, storage.nbytes() - 2 * GUARD
+
+
+def _note_writes(watch: Watch, schema: Any, args: Any, kwargs: dict[str, Any]) -> None:
+    """What an operation of torch writes to has been written, by other than a kernel."""
+    for index, argument in enumerate(schema.arguments):
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        value = args[index] if index < len(args) else kwargs.get(argument.name)
+        for tensor in value if isinstance(value, (list, tuple)) else [value]:
+            if tensor is not None and is_dense(tensor):
+                watch.memory.touched(tensor.data_ptr())
 
 
 def _fenceable(value: Any) -> bool:
@@ -116,9 +139,9 @@ def _fenceable(value: Any) -> bool:
 
 
 @contextmanager
-def poisoned(poison: int, active: bool) -> Iterator[Poisoned]:
-    """The mode, or one that does nothing."""
-    mode = Poisoned(poison)
+def poisoned(poison: int, active: bool, watch: Watch | None = None) -> Iterator[Poisoned]:
+    """The mode, or one that does nothing. watch: is told of what it allocates."""
+    mode = Poisoned(poison, watch)
     if not active:
         yield mode
         return

@@ -19,6 +19,7 @@ from ..errors import AssayError, NotRun
 from ..inputs import dtype_of, inputs_of
 from ..op import Op, Variant
 from ..processes.channel import Channel
+from ..simt import NotCheckable, Watch
 from ..target import load_op
 from ..types import Case
 from .buffers import (
@@ -27,6 +28,7 @@ from .buffers import (
     fence_like,
     fenced,
     guards,
+    inside,
     is_dense,
     overlap,
     poisoned,
@@ -43,9 +45,10 @@ def main(channel: Channel, settings: dict, tasks: list[dict]) -> None:
     given = msgspec.convert(settings, Settings)
     torch.set_num_threads(given.threads)
     try:
+        watch = _watch(channel, given)
         op = load_op(given.target, given.op)
         variant = find_variant(op, given.variant)
-        _prepare(given, variant)
+        _prepare(given, variant, watch)
     except AssayError as error:
         channel.send(mistake=str(error))
         return
@@ -53,10 +56,12 @@ def main(channel: Channel, settings: dict, tasks: list[dict]) -> None:
         task = msgspec.convert(raw, Task)
         channel.send(phase="build", task=number)
         try:
-            answer = _answer(channel, given, op, variant, task)
+            answer = _answer(channel, given, op, variant, task, watch)
         except AssayError as error:
             channel.send(mistake=str(error))
             return
+        except NotCheckable as error:
+            answer = {"word": "not run", "reason": str(error), "uncheckable": True}
         except BaseException as error:  # noqa: BLE001 - every fault of a kernel is its verdict
             traceback.print_exc()
             word, reason = faults.word_of(error)
@@ -72,8 +77,14 @@ def _lost(word: str, given: Settings) -> bool:
     return given.judge.startswith("cuda") and faults.poisons_process(word)
 
 
-def _prepare(given: Settings, variant: Variant) -> None:
+def _watch(channel: Channel, given: Settings) -> Watch | None:
+    return Watch(lambda text: channel.send(note=text)) if given.judge == "simt" else None
+
+
+def _prepare(given: Settings, variant: Variant, watch: Watch | None) -> None:
     way = ways.way(variant.way)
+    if watch is not None and hasattr(way, "watch"):
+        way.watch(watch)
     if given.judge in ("interpreter", "simulator"):
         way.limit(given.budget / RUNS if given.budget else float("inf"))
     if given.judge.startswith("cuda"):
@@ -83,7 +94,12 @@ def _prepare(given: Settings, variant: Variant) -> None:
 
 
 def _answer(
-    channel: Channel, given: Settings, op: Op, variant: Variant, task: Task
+    channel: Channel,
+    given: Settings,
+    op: Op,
+    variant: Variant,
+    task: Task,
+    watch: Watch | None,
 ) -> dict[str, Any]:
     inputs = cached_inputs(op, task.case, given.seed)
     specs = [(spec.shape, dtype_of(spec.dtype)) for spec in task.specs]
@@ -102,6 +118,7 @@ def _answer(
         given.device,
         given.arch,
         lambda text: channel.send(note=text),
+        watch,
     )
     facts = {
         "build": msgspec.to_builtins(kernel.build),
@@ -117,9 +134,12 @@ def _answer(
     for number, seed in enumerate(seeds):
         folder = Path(given.scratch) / str(number)
         folder.mkdir(exist_ok=True)
-        runs.append(_run(given, op, kernel, task.case, specs, seed, number, folder))
+        runs.append(_run(given, op, kernel, task.case, specs, seed, number, folder, watch))
+    if watch is not None and not watch.archs:
+        raise NotRun("it launched no kernel, so no compiled code could be watched")
     return {
         **facts,
+        "arch": watch.arch if watch is not None else "",
         "ran": [msgspec.to_builtins(run) for run in runs],
     }
 
@@ -139,6 +159,7 @@ def _run(
     seed: int,
     number: int,
     folder: Path,
+    watch: Watch | None,
 ) -> Ran:
     """One run on fresh buffers under one poison."""
     device = given.judge if given.judge.startswith("cuda") else "cpu"
@@ -152,7 +173,10 @@ def _run(
     ]
     placed = [t for t in [*inputs, *outputs] if isinstance(t, torch.Tensor)]
     intercept = kernel.variant.way != "compiled"
-    with torch.no_grad(), poisoned(poison, intercept) as mode:
+    if watch is not None:
+        watch.clear()
+        _show(watch, op, kernel, inputs, outputs)
+    with torch.no_grad(), poisoned(poison, intercept, watch) as mode:
         made = [plain(value) for value in kernel.run(outputs, list(inputs))]
     if device.startswith("cuda"):
         torch.cuda.synchronize(device)
@@ -181,7 +205,20 @@ def _run(
         outputs=tuple(shipped),
         inputs=tuple(inside),
         scratch=_scratch(mode, {_block(value) for value in made}),
+        faults=tuple(watch.faults) if watch is not None else (),
     )
+
+
+def _show(watch: Watch, op: Op, kernel: Kernel, inputs: list[Any], outputs: list[Any]) -> None:
+    """Tells the watch whose memory is whose, and that nobody has written the outputs."""
+    names = op.input_names(len(inputs))
+    for value, name in zip(inputs, names):
+        if isinstance(value, torch.Tensor):
+            start, size = inside(value)
+            watch.memory.add(start, size, name=name, read_only=name not in op.mutates, keep=value)
+    for index, value in enumerate(outputs):
+        start, size = inside(value)
+        watch.memory.add(start, size, name=f"output {index}", written=False, keep=value)
 
 
 def _scratch(mode: Poisoned, returned: set[int]) -> tuple[tuple[int, int], ...]:

@@ -137,8 +137,13 @@ class _Judge:
         self.session, self.conditions, self.oracle = session, conditions, oracle
         self.op, self.variant, self.cases = op, variant, cases
         self.here = ways.here(variant.way, conditions.device)
+        self.stepped = ways.stepped(variant.way, conditions.device)
+        """What judges it where its compiled code can't be run here."""
         self.name = f"{op.name} {variant.name}"
         self._phase, self._seconds = "loading", LOAD_SECONDS
+        self.unchecked: list[tuple[CaseFacts, dict[str, Scalar], str]] = []
+        self.why: dict[int, str] = {}
+        """Why a case's compiled code could not be run, where something else judged it."""
 
     def rows(self) -> Iterator[Row]:
         todo: deque[tuple[CaseFacts, dict[str, Scalar]]] = deque()
@@ -151,6 +156,14 @@ class _Judge:
                     yield self._absent(case, knobs, self.here.reason)
                 else:
                     todo.append((case, knobs))
+        yield from self._judged(todo)
+        if self.unchecked:
+            todo = deque((case, knobs) for case, knobs, _ in self.unchecked)
+            self.why = {id(case): reason for case, _, reason in self.unchecked}
+            self.unchecked, self.here = [], self.stepped
+            yield from self._judged(todo)
+
+    def _judged(self, todo: deque[tuple[CaseFacts, dict[str, Scalar]]]) -> Iterator[Row]:
         crashes = 0
         while todo:
             scratch = self.session.folder()
@@ -194,7 +207,10 @@ class _Judge:
                 except Ended as ended:
                     return self._ended(ended.status)
                 todo.popleft()
-                yield self._row(case, knobs, answer)
+                if answer.get("uncheckable") and self.here.judge != self.stepped.judge:
+                    self.unchecked.append((case, knobs, str(answer["reason"])))
+                else:
+                    yield self._row(case, knobs, answer)
                 if answer.get("last"):
                     return None
                 if todo:
@@ -255,8 +271,11 @@ class _Judge:
                 answer["ran"],
                 self.variant.precision,
                 self.here.device,
-                self.here.judge,
+                answer.get("arch") or self.here.judge,
             )
+            if id(case) in self.why:
+                findings = (*verdict.findings, self.why[id(case)])
+                verdict = msgspec.structs.replace(verdict, findings=findings)
             reason = verdict.detail
             word = verdict.word
             not_timed = "" if self.here.timed or word != "right" else self.here.reason

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ..target import Target
-from ..types import Case
+from ..types import Case, Fault
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +47,8 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     """Position and bytes of each tensor among the inputs."""
     scratch: tuple[tuple[int, int], ...] = ()
     """Values changed before and after each tensor that the kernel allocated and did not return."""
+    faults: tuple[Fault, ...] = ()
+    """What was seen while its compiled code was watched."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,8 @@ parent asks it, so it imports no framework), and `load(job)` builds the source (
 from __future__ import annotations
 
 import importlib
+import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +25,8 @@ class Here:
     """What a way can do on this machine for a device."""
 
     judge: str = ""
-    """Where its kernels run: `cpu`, `cuda:0`, `interpreter`, `simulator`; empty: nowhere."""
+    """Where its kernels run: `cpu`, `cuda:0`, `simt` (compiled code, on the CPU), `interpreter`,
+    `simulator`; empty: nowhere."""
     timed: bool = False
     reason: str = ""
     """Why it is not run, or not timed."""
@@ -51,6 +54,8 @@ class Job:
     dry_run: Callable[[Any], None]
     """Calls the launcher on meta tensors with a handle, so that a way sees what it launches."""
     say: Callable[[str], None] = lambda _: None
+    watch: Any = None
+    """A `simt.Watch` that runs its launches on the CPU, where the judge is `simt`."""
 
     @property
     def what(self) -> str:
@@ -88,3 +93,25 @@ def here(name: str, device: str) -> Here:
     """What a way can do here, with `device` chosen for the run (`cpu`, `cuda:0`)."""
     found: Here = way(name).here(device)
     return found
+
+
+def stepped(name: str, device: str) -> Here:
+    """The same, with an interpreter or simulator in place of compiled code run on the CPU.
+
+    For what that can't run, and for people who print or stop inside a kernel.
+    """
+    module = way(name)
+    found: Here = module.stepped() if _has_stepper(module, device) else module.here(device)
+    return found
+
+
+def _has_stepper(module: Any, device: str) -> bool:
+    return hasattr(module, "stepped") and not device.startswith("cuda")
+
+
+NO_GPU = "no GPU: judged from its compiled code"
+
+
+def watches() -> bool:
+    """Whether compiled GPU code can be run on this CPU: it is translated to C++."""
+    return shutil.which(os.environ.get("CXX", "g++")) is not None

@@ -20,7 +20,7 @@ from typing import Any, cast
 from .. import cache
 from ..errors import BuildError
 from ..types import Compiled, Counters
-from . import Here, Job, Loaded
+from . import NO_GPU, Here, Job, Loaded, watches
 from .launch import (
     SHARED_DEFAULT,
     Launch,
@@ -52,6 +52,8 @@ def here(device: str) -> Here:
         if not _found("cuda.core"):
             return Here(reason="cuda-core is not installed: pip install 'assay[cuda]'")
         return Here(judge=device, timed=True)
+    if watches():
+        return Here(judge="simt", reason=NO_GPU, compiles=True)
     return Here(reason="no GPU", compiles=True)
 
 
@@ -79,6 +81,8 @@ def load(job: Job) -> Loaded:
     handle: Any = Recorder()
     if job.device.startswith("cuda"):
         handle = Module(built, job)
+    elif job.watch is not None:
+        handle = Watched(built, job)
     return Loaded(handle, built.build, Counters(kernels=kernels))
 
 
@@ -96,16 +100,17 @@ class Built:
     """A compiled source: cubin, and for each kernel its lowered name, parameters and facts."""
 
     cubin: Path
+    ptx: Path
     lowered: dict[str, str]
     parameters: dict[str, list[list[Any]]]
     facts: dict[str, Compiled]
     build: Any
 
 
-def compile_source(source: Path, names: list[str], job: Job) -> Built:
+def compile_source(source: Path, names: list[str], job: Job, arch: str = "") -> Built:
     """A cubin with these kernels, from the cache or by NVRTC. Raises BuildError."""
     folders = [source.parent, *(Path(f) for f in job.variant.include), INCLUDE, *toolkit_headers()]
-    arch = job.variant.arch or job.arch
+    arch = arch or job.variant.arch or job.arch
     # Code for the debugger carries its lines already.
     own = [f for f in FLAGS if f != "-lineinfo" or DEBUG not in job.variant.flags]
     flags = [*own, *job.variant.flags]
@@ -129,6 +134,7 @@ def compile_source(source: Path, names: list[str], job: Job) -> Built:
     report = _ptxas(build.log, arch)
     return Built(
         cubin=place / "kernel.cubin",
+        ptx=place / "kernel.ptx",
         lowered=facts["lowered"],
         parameters=facts["parameters"],
         facts={n: _named(report.get(low), n, arch) for n, low in facts["lowered"].items()},
@@ -274,6 +280,59 @@ def _named(facts: Compiled | None, name: str, arch: str) -> Compiled:
         return Compiled(name=name, arch=arch)
     renamed: Compiled = msgspec.structs.replace(facts, name=name)
     return renamed
+
+
+class Watched:
+    """`k` on the CPU: the same compiled kernels, every access watched.
+
+    Run as compiled for the architecture of the build; where that has instructions that can't be
+    run, compiled anew for the one that can.
+    """
+
+    def __init__(self, built: Built, job: Job):
+        self._job = job
+        self.type = type_of
+        self._built = {job.variant.arch or job.arch: built}
+
+    def __getitem__(self, name: str) -> Any:
+        def configured(*, grid: Any, block: Any, shared: int = 0) -> Any:
+            launch = configured_as(name, grid, block, shared)
+            check_geometry(launch)
+            return lambda *args: self._launch(launch, args)
+
+        return configured
+
+    def _launch(self, launch: Launch, args: tuple[Any, ...]) -> None:
+        from ..simt import DEFAULT_ARCH, NotCheckable
+
+        asked = self._job.variant.arch or self._job.arch
+        try:
+            self._run(self._of(launch.name, asked), launch, args)
+        except NotCheckable:
+            if asked == DEFAULT_ARCH:
+                raise
+            self._run(self._of(launch.name, DEFAULT_ARCH), launch, args)
+
+    def _of(self, name: str, arch: str) -> Built:
+        """The source compiled for an architecture, with this kernel in it."""
+        if name not in self._built.get(arch, EMPTY).lowered:
+            source = self._job.variant.source
+            assert source is not None
+            self._built[arch] = compile_source(source, [name], self._job, arch)
+        return self._built[arch]
+
+    def _run(self, built: Built, launch: Launch, args: tuple[Any, ...]) -> None:
+        from ..simt.adapters import Compiled
+
+        lowered = built.lowered[launch.name]
+        parameters = built.parameters[launch.name]
+        check_shared(launch, built.facts[launch.name].shared_bytes, built.facts[launch.name].arch)
+        compiled = Compiled(lowered, built.ptx.read_text(), built.facts[launch.name].arch, "cuda")
+        passed = [*arguments(launch.name, args, parameters, "cpu")]
+        self._job.watch.run(compiled, launch.grid, launch.block, passed, launch.shared)
+
+
+EMPTY = Built(Path(), Path(), {}, {}, {}, None)
 
 
 class Module:

@@ -133,17 +133,19 @@ def check_shared(launch: Launch, static: int | None, arch: str) -> None:
         )
 
 
-def arguments(name: str, args: tuple[Any, ...], parameters: list[list[Any]]) -> Iterable[Any]:
-    """Tensors as pointers, numbers as the type that the parameter declares."""
+def arguments(
+    name: str, args: tuple[Any, ...], parameters: list[list[Any]], device: str = "cuda"
+) -> Iterable[Any]:
+    """Tensors as pointers (on the CPU as themselves), numbers as the parameter's type."""
     if len(args) != len(parameters):
         raise LaunchError(f"{name} takes {len(parameters)} arguments, and got {len(args)}")
     for index, (value, (kind, size)) in enumerate(zip(args, parameters)):
         if hasattr(value, "data_ptr"):
             if kind != "u64":
                 raise LaunchError(f"{name}: argument {index} is declared {kind}, and got a tensor")
-            if value.device.type != "cuda":
+            if value.device.type != device:
                 raise LaunchError(f"{name}: argument {index} is on {value.device}: move it first")
-            yield value.data_ptr()
+            yield value if device == "cpu" else value.data_ptr()
         elif isinstance(value, ctypes._SimpleCData):
             if kind not in C_TYPES or not _alike(value, C_TYPES[kind]):
                 raise LaunchError(

@@ -1,4 +1,6 @@
-"""`numba`: @cuda.jit kernels. Without a GPU they run in Numba's simulator, within a budget."""
+"""`numba`: @cuda.jit kernels. Without a GPU their PTX is run on the CPU, watched; what can't be
+run so goes to Numba's simulator, within a budget.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import time
 from typing import Any
 
 from ..errors import NotRun
-from . import Here
+from . import NO_GPU, Here, watches
 
 THREAD_SECONDS = 0.37e-3
 """What one thread costs in the simulator; seen on a 2-core Xeon."""
@@ -21,11 +23,25 @@ def here(device: str) -> Here:
         if importlib.util.find_spec("numba_cuda") is None:
             return Here(reason="numba-cuda is not installed: pip install 'assay[numba]'")
         return Here(judge=device, timed=True)
+    if importlib.util.find_spec("numba_cuda") is not None and watches():
+        return Here(judge="simt", reason=NO_GPU)
+    return stepped()
+
+
+def stepped() -> Here:
+    """The simulator: a Python thread for each of the kernel's."""
     return Here(
         judge="simulator",
         reason="no GPU: judged in the simulator",
         env={"NUMBA_ENABLE_CUDASIM": "1"},
     )
+
+
+def watch(watching: Any) -> None:
+    """Hands launches of this process to a `simt.Watch`."""
+    from ..simt.adapters import numba
+
+    numba.install(watching.run)
 
 
 def refuses(dtypes: list[Any]) -> str:

@@ -1,4 +1,6 @@
-"""`triton`: @triton.jit kernels. Without a GPU they run in the interpreter, within a budget."""
+"""`triton`: @triton.jit kernels. Without a GPU their PTX is run on the CPU, watched; what can't be
+run so goes to the interpreter, within a budget.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import time
 from typing import Any
 
 from ..errors import NotRun
-from . import Here
+from . import NO_GPU, Here, watches
 
 PROGRAM_SECONDS = 1.35e-3
 """What one program costs in the interpreter; seen on a 2-core Xeon, short kernels."""
@@ -18,11 +20,23 @@ def here(device: str) -> Here:
         return Here(reason="Triton is not installed: pip install 'assay[triton]'")
     if device.startswith("cuda"):
         return Here(judge=device, timed=True)
+    return Here(judge="simt", reason=NO_GPU) if watches() else stepped()
+
+
+def stepped() -> Here:
+    """The interpreter, which takes Python's word for what a kernel does."""
     return Here(
         judge="interpreter",
         reason="no GPU: judged in the interpreter",
         env={"TRITON_INTERPRET": "1"},
     )
+
+
+def watch(watching: Any) -> None:
+    """Hands launches of this process to a `simt.Watch`."""
+    from ..simt.adapters import triton
+
+    triton.install(watching.run)
 
 
 def refuses(dtypes: list[Any]) -> str:

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 TYPES = "b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64|f16|bf16|f16x2"
 SCOPES = ("cta", "cluster", "gpu", "sys")
-ORDERS = "|".join(f"{order}.{scope}" for order in ("relaxed", "acquire", "release") for scope in SCOPES)
+ORDERS = "|".join(
+    f"{order}.{scope}" for order in ("relaxed", "acquire", "release") for scope in SCOPES
+)
 # Hints of what a cache should keep: they change no value, and no line is kept here.
 HINTS = (
     "[.{l1:L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate}]"
@@ -107,9 +109,19 @@ _SPACE = "[.{space:global|shared|shared::cta|local|param|const}]"
 _VECTOR = f"[.{{vec:v2|v4}}].{{T:{TYPES}}}"
 
 FORMS = (
-    Action(f"ld[.{{order:weak|volatile|{ORDERS}}}]{_SPACE}[.{{cop:ca|cg|cs|lu|cv}}][.nc]{HINTS}{_VECTOR}", _load, site=True),  # fmt: skip  # noqa: E501
-    Action(f"st[.{{order:weak|volatile|{ORDERS}}}]{_SPACE}[.{{cop:wb|cg|cs|wt}}]{HINTS}{_VECTOR}", _store, site=True),  # fmt: skip  # noqa: E501
+    Action(
+        f"ld[.{{order:weak|volatile|{ORDERS}}}]{_SPACE}[.{{cop:ca|cg|cs|lu|cv}}][.nc]{HINTS}{_VECTOR}",
+        _load,
+        site=True,
+    ),
+    Action(
+        f"st[.{{order:weak|volatile|{ORDERS}}}]{_SPACE}[.{{cop:wb|cg|cs|wt}}]{HINTS}{_VECTOR}",
+        _store,
+        site=True,
+    ),
     # Hints: no value depends on them.
-    Action("prefetch[.{space:global|local}].{level:L1|L2|L2::evict_last|L2::evict_normal}", _nothing),
+    Action(
+        "prefetch[.{space:global|local}].{level:L1|L2|L2::evict_last|L2::evict_normal}", _nothing
+    ),
     Action("prefetchu.L1", _nothing),
 )

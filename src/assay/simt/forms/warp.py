@@ -82,15 +82,15 @@ def _vote(match: Match, item: Instruction, e: Emitter) -> str:
     what = {
         "ballot": "yes",
         "any": "(u32)(yes != 0)",
-        "all": "(u32)(yes == m)",
-        "uni": "(u32)(yes == m || !yes)",
+        "all": "(u32)(yes == (m & named[l]))",
+        "uni": "(u32)(yes == (m & named[l]) || !yes)",
     }[match.groups["mode"]]
     return (
         f"{together(e, site, members(e, item.operands[2]))} const u32 m = {e.mask(item)}; "
         f"const u32 every = {flipped}bits({array}) & m; const u32* const named = "
         f"{e.lanes(item.operands[2], 'b32')}; "
         f"for (u32 l = 0; l < 32; l++) if (m >> l & 1) {{ const u32 yes = every & named[l]; "
-        f"{e.target(item.operands[0])}[l] = {what.replace('== m', '== (m & named[l])')}; }} synced(W);"
+        f"{e.target(item.operands[0])}[l] = {what}; }} synced(W);"
     )
 
 
@@ -172,6 +172,14 @@ FORMS = (
     Action("redux.sync.{op:add|min|max}.{T:u32|s32}", _reduce, site=True),
     Action("redux.sync.{op:and|or|xor}.{T:b32}", _reduce, site=True),
     Action("elect.sync", _elect, site=True),
-    Action(f"ldmatrix.sync.aligned.m8n8.{_COUNT}[.trans].{{s:shared|shared::cta}}.b16", _load_matrix, site=True),  # fmt: skip  # noqa: E501
-    Action(f"stmatrix.sync.aligned.m8n8.{_COUNT}[.trans].{{s:shared|shared::cta}}.b16", _store_matrix, site=True),  # fmt: skip  # noqa: E501
+    Action(
+        f"ldmatrix.sync.aligned.m8n8.{_COUNT}[.trans].{{s:shared|shared::cta}}.b16",
+        _load_matrix,
+        site=True,
+    ),
+    Action(
+        f"stmatrix.sync.aligned.m8n8.{_COUNT}[.trans].{{s:shared|shared::cta}}.b16",
+        _store_matrix,
+        site=True,
+    ),
 )
