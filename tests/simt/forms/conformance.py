@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from filelock import FileLock
+from formats import FORMATS, Value, encode
 
 import assay.simt.forms as package
 from assay.simt.forms import Lane, compare, convert, floating, half, integer
@@ -141,7 +142,21 @@ SINGLE: tuple[int, ...] = (
 SINGLE += (0x3FC00000, 0x40200000, 0x40490FDB, 0x3FB504F3, 0x4B000001, 0x4B7FFFFF, 0x4EFFFFFF)
 SINGLE += (0x4F000000, 0x4F7FFFFF, 0x4F800000, 0x5F000000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000)
 SINGLE += (0x477FE000, 0x477FEFFF, 0x477FF000, 0x33000000, 0x33000001, 0x38800000, 0x387FE000)
-SINGLE += (0x3F801000, 0x3F803000, 0x3F808000, 0x3F818000, 0x7F7F8000, 0x43DF8000, 0x43E00000)
+SINGLE += (
+    0x7F800001,
+    0x7F801000,
+    0x7FBFFFFF,
+    0x7FFFFFFF,
+    0x7FFFF000,
+    0x7F7FF000,
+    0x3F801000,
+    0x3F803000,
+    0x3F808000,
+    0x3F818000,
+    0x7F7F8000,
+    0x43DF8000,
+    0x43E00000,
+)
 SINGLE += (0x47600000, 0x3F840000, 0x3C800000, 0x7E800000, 0x7E800001, 0x0F800000, 0x42FE0000)
 DOUBLE: tuple[float, ...] = (
     0.0,
@@ -157,6 +172,7 @@ DOUBLE: tuple[float, ...] = (
 DOUBLE += (3.0, 1 / 3, 1e16, 4503599627370497.5, 9007199254740993.0, 2147483647.5, 4294967295.5)
 DOUBLE += (9.223372036854775e18, 1.8446744073709552e19, 3.4028235677973366e38, 1e-46, 65519.99)
 DOUBLE += (65520.0, 2.0**-149, 2.0**-150, 2.0**-25, 1 + 2.0**-24, 1 + 3 * 2.0**-24, 1 + 2.0**-11)
+DOUBLE += tuple(2.0**-126 * (1 - k * 2.0**-25) for k in (0.3, 0.9, 1.2, 1.9, 2.1))
 DOUBLE += (1.7976931348623157e308, float("inf"), float("nan"), 1e-200, 1e200, 2.0**-600, 2.0**511)
 
 
@@ -214,11 +230,34 @@ def _column(kind: str, first: bool, draw: random.Random) -> list[int]:
     ]
 
 
+def just_below(kind: str) -> list[tuple[int, int]]:
+    """Pairs whose product is below the smallest normal number by less than a rounding can tell."""
+    f = FORMATS[kind]
+    one, e = 1 << (f.precision - 1), f.least + 2 - f.precision
+    # By how much, in units of 2^-(precision + 1) of it: at 1 and at 2 roundings change their mind.
+    ranges = [(0.0, 0.3), (0.4, 0.9), (1.05, 1.4), (1.5, 1.95), (2.05, 3.0)]
+    pairs: list[tuple[int, int]] = []
+    for m in range(one + 1, 2 * one, max(1, one // 5000) | 1):
+        n = (2 * one * one - 1) // m
+        part = (2 * one * one - m * n) / (one // 2)
+        if ranges and n < 2 * one and ranges[0][0] < part < ranges[0][1]:
+            ranges.pop(0)
+            a, b = Value(0, m, -f.precision - 1), Value(0, n, e)
+            pairs.append((encode(f, a), encode(f, b)))
+    return pairs
+
+
 @lru_cache
 def operands(kinds: tuple[str, ...]) -> np.ndarray:
     """Bits, [operand][lane], the same on every machine."""
     draw = random.Random("/".join(kinds))
-    return np.array([_column(kind, i == 0, draw) for i, kind in enumerate(kinds)], np.uint64)
+    made = np.array([_column(kind, i == 0, draw) for i, kind in enumerate(kinds)], np.uint64)
+    if len(kinds) > 1 and kinds[0] == kinds[1] and kinds[0] in ("f16", "bf16", "f32"):
+        sign = FORMATS[kinds[0]].sign
+        for i, (a, b) in enumerate(just_below(kinds[0])):
+            for lane, bits in ((-1 - 2 * i, a), (-2 - 2 * i, a | sign)):
+                made[:, lane] = (bits, b, *(0 for _ in kinds[2:]))
+    return made
 
 
 # ---- the C++ of the table, compiled once

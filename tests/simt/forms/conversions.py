@@ -55,12 +55,14 @@ def _to_float(parts: list[str], to: str, source: str) -> Function:
     def convert(a: int) -> int:
         if source in FORMATS:
             given = FORMATS[source]
-            value = decode(given, flush(given, a) if ftz and source == "f32" else a)
+            value = decode(given, flush(given, a) if ftz and source == "f32" and to != "f16" else a)
         else:
             n = signed(source, a)
             value = Value(int(n < 0), abs(n), 0)
-        bits = encode(f, _whole(value, whole) if whole else value, mode)
-        bits = flush(f, bits) if ftz and to == "f32" else bits
+        value = _whole(value, whole) if whole else value
+        bits = encode(f, value, mode)
+        if ftz and to == "f32" and formats.tiny(f, value, mode):
+            bits &= f.sign
         bits = formats.saturate(f, bits) if sat else bits
         if "satfinite" in parts and bits & ~f.sign == f.infinity:
             bits -= 1
@@ -122,12 +124,13 @@ def _tf32(parts: list[str]) -> Function:
 
     def convert(a: int) -> int:
         value = decode(formats.F32, a)
-        if value.special == "nan":
-            return formats.F32.nan
+        if value.special == "nan" and mode != "rna":
+            return narrow.nan << 13
         if "relu" in parts and value.sign:
             return 0
-        bits = encode(narrow, value, mode)
-        if "satfinite" in parts and bits & ~narrow.sign == narrow.infinity:
+        # What an H100 does with NaN and rna: cuts the bits, and with .satfinite takes one off.
+        bits = a >> 13 if value.special else encode(narrow, value, mode)
+        if "satfinite" in parts and bits & ~narrow.sign >= narrow.infinity:
             bits -= 1
         return bits << 13
 

@@ -32,8 +32,10 @@ def _arithmetic(op: str, parts: list[str], f: Format) -> Function:
 
     def arithmetic(*bits: int) -> int:
         given = [decode(f, flush(f, b) if ftz else b) for b in bits]
-        result = encode(f, compute[op](*given), mode)
-        result = flush(f, result) if ftz else result
+        value = compute[op](*given)
+        result = encode(f, value, mode)
+        if ftz and formats.tiny(f, value, mode):
+            result &= f.sign
         if relu and result & f.sign and decode(f, result).special != "nan":
             return 0
         return formats.saturate(f, result) if sat else result
@@ -88,7 +90,7 @@ def _is(kind: str, value: Value, f: Format) -> bool:
         "infinite": value.special == "inf",
         "number": value.special != "nan",
         "notanumber": value.special == "nan",
-        "normal": not value.special and not small,
+        "normal": not value.special and (not small or value.m == 0),  # the ISA: zeros are
         "subnormal": not value.special and small and value.m != 0,
     }[kind]
 

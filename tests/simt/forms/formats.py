@@ -111,6 +111,15 @@ def flush(f: Format, bits: int) -> int:
     return bits & f.sign if bits & f.infinity == 0 else bits
 
 
+def tiny(f: Format, value: Value, mode: str) -> bool:
+    """Whether a result is flushed: it is subnormal though rounded with any exponent (an H100)."""
+    if value.special or value.m == 0 or value.e + value.m.bit_length() <= f.least - 2:
+        return not value.special
+    roomy = Format(f.precision, f.least - 64, f.width + 8, 0)
+    bits = encode(roomy, value, mode) & (roomy.sign - 1)
+    return bits < encode(roomy, Value(0, 1, f.least))
+
+
 def saturate(f: Format, bits: int) -> int:
     """To [+0, 1]; NaN to +0."""
     value = decode(f, bits)

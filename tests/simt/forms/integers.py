@@ -105,11 +105,16 @@ def from_bits(bits: list[int]) -> int:
     return sum(bit << i for i, bit in enumerate(bits))
 
 
+def _field(kind: str) -> Callable[[int], int]:
+    """Places and lengths above 255, which the ISA leaves open, as an H100 takes them."""
+    return (lambda x: x) if width(kind) == 64 else (lambda x: x & 255)
+
+
 def _bfe(kind: str) -> Function:
-    msb = width(kind) - 1
+    msb, field = width(kind) - 1, _field(kind)
 
     def bfe(a: int, b: int, c: int) -> int:
-        pos, count = b & 255, c & 255
+        pos, count = field(b), field(c)
         bits = bit_string(a, msb + 1)
         fill = 0 if kind[0] == "u" or count == 0 else bits[min(pos + count - 1, msb)]
         return from_bits(
@@ -120,10 +125,10 @@ def _bfe(kind: str) -> Function:
 
 
 def _bfi(kind: str) -> Function:
-    msb = width(kind) - 1
+    msb, field = width(kind) - 1, _field(kind)
 
     def bfi(a: int, b: int, c: int, d: int) -> int:
-        pos, count = c & 255, d & 255
+        pos, count = field(c), min(field(d), msb + 1)
         bits, from_a = bit_string(b, msb + 1), bit_string(a, msb + 1)
         for i in range(count):
             if pos + i <= msb:

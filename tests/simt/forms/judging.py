@@ -92,7 +92,7 @@ def room(form: str, bits: tuple[int, ...], got: int) -> float | None:
     if not promised(bound, f, bits[-1]) or result.special:
         return None
     want = true(*bits)
-    if isinstance(want, formats.Value):
+    if isinstance(want, formats.Value) or (result.zero and "ftz" in form.split(".")):
         return None
     with mpmath.workprec(400):
         return float(abs(floats.number(result) - want) / allowed(bound, f, want))

@@ -7,10 +7,12 @@ from collections.abc import Callable
 import conformance
 import conversions
 import floats
+import formats
 import integers
+import mpmath
 import pytest
 from conformance import ROWS, Form, forms, operands
-from judging import elements, near, same
+from judging import allowed, elements, near, same
 
 from assay.simt.forms import Lane
 from assay.simt.forms.floating import APPROXIMATE
@@ -93,3 +95,38 @@ def test_no_form_is_in_two_rows() -> None:
         for form in options(row.pattern):
             assert form not in seen, f"{form}: {row.pattern} and {seen.get(form)}"
             seen[form] = row.pattern
+
+
+@pytest.mark.parametrize("form", sorted(APPROXIMATE))
+def test_a_result_beyond_its_bound_is_seen(form: str) -> None:
+    f, _ = floats.element(form)
+    half = formats.encode(f, formats.Value(0, 1, -1))
+    operand = (half, half)[: 2 if form.startswith("div") else 1]
+    right = floats.approximate(form)(*operand)  # type: ignore[misc]
+    with mpmath.workprec(400):
+        room = float(allowed(APPROXIMATE[form], f, right))
+        size = 2.0**-400 * int(mpmath.floor(right * mpmath.mpf(2) ** 400))
+    beyond = [size + 2.5 * room, size - 2.5 * room]
+    inside = [size + 0.4 * room]
+    for value, wrong in [(b, True) for b in beyond] + [(i, False) for i in inside]:
+        n, d = abs(value).as_integer_ratio()
+        bits = formats.encode(f, formats.Value(int(value < 0), n, 1 - d.bit_length()))
+        assert bool(near(form, operand, bits)) == wrong, (form, value, right)
+
+
+def test_other_bits_are_seen_and_any_nan_is_a_nan() -> None:
+    assert same("f32", 0x7FC00000, 0xFFFFFFFF)
+    assert not same("f32", 0, 0x80000000)
+    assert not same("b32", 0x7FC00000, 0x7FFFFFFF)
+    assert same("f16x2", 0x7E003C00, 0x7FFF3C00)
+    assert not same("f16x2", 0x7E003C00, 0x7FFF3C01)
+
+
+def test_operands_meet_their_edges() -> None:
+    for kinds in {form.operands for row in ROWS for form in forms(row)}:
+        given = operands(kinds)
+        for row, kind in zip(given, kinds):
+            assert kind in ("imm", "pred") or len(set(row.tolist())) > 60, kinds
+    assert {0, 0x80000000, 0x7F800000, 0xFF800000, 1, 0x7FFFFF} <= set(
+        operands(("f32",))[0].tolist()
+    )

@@ -87,17 +87,18 @@ def _floats() -> Iterator[Lane]:
     yield row(FTZ, "f32", "bf16", "flush<{F}>(decode<Brain16>({0}))")
     yield row("", "f64", "bf16", "decode<Brain16>({0})")
     # To a narrower one.
-    yield row(f".{NEAR}{FTZ}{SAT}", "f32", "f64", "finish<{F}, {S}>(narrow<{R}>({0}))")
+    yield row(f".{NEAR}{FTZ}{SAT}", "f32", "f64", "f64_to_f32<{R}, {F}, {S}>({0})")
     wide = "half_saturate<Float16, {S}>(encode<Float16, {R}>({0}))"
     yield row(f".{NEAR}{SAT}", "f16", "f64", wide)
     yield row(f".{NEAR}", "bf16", "f64", "encode<Brain16, {R}>({0})")
     yield row(f".{NEAR}", "bf16", "f16", "encode<Brain16, {R}>(decode<Float16>({0}))")
     yield row(f".{NEAR}", "f16", "bf16", "encode<Float16, {R}>(decode<Brain16>({0}))")
-    f16 = "to_half<Float16, {R}, {F}, {S}, {Relu}, {Finite}>({0})"
+    # .ftz flushes nothing here, as on an H100: a subnormal float is rounded as any other.
+    f16 = "to_half<Float16, {R}, {S}, {Relu}, {Finite}>({0})"
     yield row(f".{NEAR}{FTZ}{SAT}", "f16", "f32", f16)
     yield row(f".{{rnd:rn|rz}}.relu{FINITE}", "f16", "f32", f16.replace("{Relu}", "true"))
     yield row(".{rnd:rn|rz}.satfinite", "f16", "f32", f16.replace("{Finite}", "true"))
-    bf16 = "to_half<Brain16, {R}, false, false, {Relu}, {Finite}>({0})"
+    bf16 = "to_half<Brain16, {R}, false, {Relu}, {Finite}>({0})"
     yield row(f".{NEAR}", "bf16", "f32", bf16)
     yield row(f".{{rnd:rn|rz}}.relu{FINITE}", "bf16", "f32", bf16.replace("{Relu}", "true"))
     yield row(".{rnd:rn|rz}.satfinite", "bf16", "f32", bf16.replace("{Finite}", "true"))
@@ -106,7 +107,7 @@ def _floats() -> Iterator[Lane]:
 def _pairs() -> Iterator[Lane]:
     """Two values to one register: the first is the upper part."""
     for kind, c in FORMATS.items():
-        half = f"to_half<{c}, {{R}}, false, false, {{Relu}}, {{Finite}}>"
+        half = f"to_half<{c}, {{R}}, false, {{Relu}}, {{Finite}}>"
         yield Lane(
             f"cvt.{{rnd:rn|rz}}{RELU}{FINITE}.{kind}x2.f32",
             f"{kind}x2",
@@ -146,13 +147,13 @@ def _packed(groups: Groups) -> Groups:
 PRIORITY = "evict_last|evict_normal|evict_first|evict_unchanged"
 
 OTHER = (
-    Lane("cvt.rna.tf32.f32", "b32", "f32", "to_tf32<Round::N, false, false>({0}, true)"),
-    Lane("cvt.rna.satfinite.tf32.f32", "b32", "f32", "to_tf32<Round::N, false, true>({0}, true)"),
+    Lane("cvt.rna.tf32.f32", "b32", "f32", "to_tf32_away<false>({0})"),
+    Lane("cvt.rna.satfinite.tf32.f32", "b32", "f32", "to_tf32_away<true>({0})"),
     Lane(
         f"cvt.{{rnd:rn|rz}}{RELU}.tf32.f32",
         "b32",
         "f32",
-        "to_tf32<{R}, {Relu}, false>({0}, false)",
+        "to_tf32<{R}, {Relu}>({0})",
         "",
         flags,
     ),

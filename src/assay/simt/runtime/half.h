@@ -84,10 +84,6 @@ template <class F, bool On>
 SIMT_INLINE u16 half_finite(u16 x) {  // infinity to the largest number
     return static_cast<u16>(On && (x & 0x7FFFu) == F::infinity ? x - 1 : x);
 }
-template <class F, bool Ftz, bool Sat, bool Relu>
-SIMT_INLINE u16 half_finish(u16 x) {
-    return half_relu<F, Relu>(half_saturate<F, Sat>(half_flush<F, Ftz>(x)));
-}
 
 // ---- arithmetic
 //
@@ -100,11 +96,21 @@ template <class F, bool Ftz>
 SIMT_INLINE Wide<F> operand(u16 x) {
     return decode<F>(half_flush<F, Ftz>(x));
 }
+// Encoded; what is subnormal when rounded to 11 bits, however small its exponent, becomes zero.
+template <class F, bool Ftz, bool Sat, bool Relu>
+SIMT_INLINE u16 half_result(Wide<F> x) {
+    if constexpr (Ftz) {
+        static_assert(std::is_same_v<F, Float16>, "only f16 has .ftz");
+        const bool tiny = __builtin_fabsf(x) < 0x1.FFEp-15f;  // halfway to 2^-14, which is even
+        x = bit_cast<f32>(bit_cast<u32>(x) & (tiny ? 0x80000000u : ~0u));
+    }
+    return half_relu<F, Relu>(half_saturate<F, Sat>(encode<F, Round::N>(x)));
+}
 template <class F, bool Ftz, bool Sat>
 SIMT_INLINE u16 half_add(u16 a, u16 b) {
     using W = Wide<F>;
     const W x = operand<F, Ftz>(a), y = operand<F, Ftz>(b), sum = x + y;
-    return half_finish<F, Ftz, Sat, false>(encode<F, Round::N>(odd<W>(sum, lost<W>(x, y, sum))));
+    return half_result<F, Ftz, Sat, false>(odd<W>(sum, lost<W>(x, y, sum)));
 }
 template <class F, bool Ftz, bool Sat>
 SIMT_INLINE u16 half_sub(u16 a, u16 b) {
@@ -113,15 +119,14 @@ SIMT_INLINE u16 half_sub(u16 a, u16 b) {
 template <class F, bool Ftz, bool Sat>
 SIMT_INLINE u16 half_mul(u16 a, u16 b) {
     const Wide<F> product = operand<F, Ftz>(a) * operand<F, Ftz>(b);
-    return half_finish<F, Ftz, Sat, false>(encode<F, Round::N>(product));
+    return half_result<F, Ftz, Sat, false>(product);
 }
 template <class F, bool Ftz, bool Sat, bool Relu>
 SIMT_INLINE u16 half_fma(u16 a, u16 b, u16 c) {
     using W = Wide<F>;
     const W product = operand<F, Ftz>(a) * operand<F, Ftz>(b);  // exact
     const W addend = operand<F, Ftz>(c), sum = product + addend;
-    const W once = odd<W>(sum, lost<W>(product, addend, sum));
-    return half_finish<F, Ftz, Sat, Relu>(encode<F, Round::N>(once));
+    return half_result<F, Ftz, Sat, Relu>(odd<W>(sum, lost<W>(product, addend, sum)));
 }
 template <class F, bool Ftz>
 SIMT_INLINE u16 half_neg(u16 a) {
@@ -173,22 +178,28 @@ SIMT_INLINE u32 both(u32 a, u32 b, u32 c) {
 SIMT_INLINE u32 pack(u16 high, u16 low) { return static_cast<u32>(high) << 16 | low; }
 
 // ---- cvt to and from halves
-template <class F, Round R, bool Ftz, bool Sat, bool Relu, bool Finite>
+template <class F, Round R, bool Sat, bool Relu, bool Finite>
 SIMT_INLINE u16 to_half(f32 x) {
-    const u16 half = half_finite<F, Finite>(encode<F, R>(flush<Ftz>(x)));
+    const u16 half = half_finite<F, Finite>(encode<F, R>(x));
     return half_relu<F, Relu>(half_saturate<F, Sat>(half));
 }
 
 // ---- tf32: a float whose last 13 bits are zero
-template <Round R, bool Relu, bool Finite>
-SIMT_INLINE u32 to_tf32(f32 x, bool ties_away) {
+//
+// Infinities and NaN as an H100 has them, where the ISA is silent: ties away (rna) only cuts them,
+// so that a NaN may become infinity, and .satfinite takes one step off; else a NaN is 0x7FFFE000.
+template <bool Finite>
+SIMT_INLINE u32 to_tf32_away(f32 x) {
     const u32 bits = bit_cast<u32>(x), size = bits & 0x7FFFFFFFu;
-    const u32 add = ties_away ? 0x1000 : R == Round::Z ? 0 : 0xFFF + (bits >> 13 & 1);
-    u32 rounded = (bits + (size < 0x7F800000u ? add : 0)) & ~0x1FFFu;
-    if (Finite) rounded = (rounded & 0x7FFFFFFFu) >= 0x7F800000u
-                              ? (rounded & 0x80000000u) | 0x7F7FE000u : rounded;
-    if (Relu) rounded = bits >> 31 ? 0 : rounded;
-    return size > 0x7F800000u ? 0x7FFFFFFFu : rounded;
+    const u32 rounded = (bits + (size < 0x7F800000u ? 0x1000 : 0)) & ~0x1FFFu;
+    return rounded - (Finite && (rounded & 0x7FFFFFFFu) >= 0x7F800000u ? 0x2000 : 0);
+}
+template <Round R, bool Relu>
+SIMT_INLINE u32 to_tf32(f32 x) {
+    const u32 bits = bit_cast<u32>(x), size = bits & 0x7FFFFFFFu;
+    const u32 add = R == Round::Z ? 0 : 0xFFF + (bits >> 13 & 1);
+    const u32 rounded = (bits + (size < 0x7F800000u ? add : 0)) & ~0x1FFFu;
+    return size > 0x7F800000u ? 0x7FFFE000u : Relu && bits >> 31 ? 0 : rounded;
 }
 
 // ---- 8-bit formats

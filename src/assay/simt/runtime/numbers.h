@@ -187,10 +187,16 @@ SIMT_INLINE Work<T> low_ones(u32 count) {
     return count >= WIDTH<T> ? static_cast<Work<T>>(~0ull)
                              : (static_cast<Work<T>>(1) << (count & (WIDTH<T> - 1))) - 1;
 }
+// Places and lengths above 255 are left open by the ISA. An H100 takes the low 8 bits for 32-bit
+// numbers and all of them for 64-bit ones.
 template <class T>
-SIMT_INLINE T extract_bits(T a, u32 from, u32 count) {  // bfe: both in 8 bits
-    from &= 255;
-    count &= 255;
+SIMT_INLINE u32 field(u32 given) {
+    return sizeof(T) == 8 ? given : given & 255;
+}
+template <class T>
+SIMT_INLINE T extract_bits(T a, u32 from, u32 count) {  // bfe
+    from = field<T>(from);
+    count = field<T>(count);
     if constexpr (SIGNED<T>) {
         // Beyond the top bit, the top bit: what an arithmetic shift brings in.
         const T shifted = shift_right<T>(a, from);
@@ -203,8 +209,9 @@ SIMT_INLINE T extract_bits(T a, u32 from, u32 count) {  // bfe: both in 8 bits
 }
 template <class T>
 SIMT_INLINE T insert_bits(T a, T into, u32 at, u32 count) {  // bfi
-    const T mask = shift_left<T>(low_ones<T>(count & 255), at & 255);
-    return (into & ~mask) | (shift_left<T>(a, at & 255) & mask);
+    const u32 by = field<T>(at);
+    const T mask = shift_left<T>(low_ones<T>(field<T>(count)), by);
+    return (into & ~mask) | (shift_left<T>(a, by) & mask);
 }
 template <bool Clamp>
 SIMT_INLINE u32 bit_mask(u32 from, u32 count) {  // bmsk

@@ -152,17 +152,31 @@ template <Round R, bool F, bool S>
 SIMT_INLINE f32 f32_sub(f32 a, f32 b) {
     return finish<F, S>(rounded_sub<R>(flush<F>(a), flush<F>(b)));
 }
-template <Round R, bool F, bool S>
-SIMT_INLINE f32 f32_mul(f32 a, f32 b) {
-    return finish<F, S>(rounded_mul<R>(flush<F>(a), flush<F>(b)));
+// A result is flushed where it is subnormal once rounded to 24 bits, however small its exponent:
+// so does an H100. Scaled by 2^60 nothing is subnormal, and that can be seen.
+constexpr f32 SCALE = 0x1p60f, SCALED_LEAST = 0x1p-66f;
+
+template <bool F, bool S>
+SIMT_INLINE f32 finish_scaled(f32 x, f32 scaled) {
+    const u32 bits = bit_cast<u32>(x);
+    const bool tiny = F && __builtin_fabsf(scaled) < SCALED_LEAST;
+    return saturate<S>(bit_cast<f32>(tiny ? bits & 0x80000000u : bits));
 }
 template <Round R, bool F, bool S>
-SIMT_INLINE f32 f32_fma(f32 a, f32 b, f32 c) {
-    return finish<F, S>(rounded_fma<R>(flush<F>(a), flush<F>(b), flush<F>(c)));
+SIMT_INLINE f32 f32_mul(f32 x, f32 y) {
+    const f32 a = flush<F>(x), b = flush<F>(y);
+    return finish_scaled<F, S>(rounded_mul<R>(a, b), rounded_mul<R>(a * SCALE, b));
+}
+template <Round R, bool F, bool S>
+SIMT_INLINE f32 f32_fma(f32 x, f32 y, f32 z) {
+    const f32 a = flush<F>(x), b = flush<F>(y), c = flush<F>(z);
+    const f32 scaled = rounded_fma<R>(a * SCALE, b, c * SCALE);
+    return finish_scaled<F, S>(rounded_fma<R>(a, b, c), scaled);
 }
 template <Round R, bool F>
-SIMT_INLINE f32 f32_div(f32 a, f32 b) {
-    return flush<F>(rounded_div<R>(flush<F>(a), flush<F>(b)));
+SIMT_INLINE f32 f32_div(f32 x, f32 y) {
+    const f32 a = flush<F>(x), b = flush<F>(y);
+    return finish_scaled<F, false>(rounded_div<R>(a, b), rounded_div<R>(a * SCALE, b));
 }
 template <Round R, bool F>
 SIMT_INLINE f32 f32_sqrt(f32 a) {
@@ -211,7 +225,7 @@ SIMT_INLINE u32 is_kind(T x) {
     if (K == Kind::infinite) return bits == exponent;
     if (K == Kind::number) return bits <= exponent;
     if (K == Kind::notanumber) return bits > exponent;
-    if (K == Kind::normal) return part != 0 && part != exponent;
+    if (K == Kind::normal) return bits == 0 || (part != 0 && part != exponent);  // zeros are
     return part == 0 && bits != 0;
 }
 
@@ -220,6 +234,10 @@ template <Round R>
 SIMT_INLINE f32 narrow(f64 x) {
     const f32 nearest = static_cast<f32>(x);
     return settle<R, f32>(nearest, x > nearest, x < nearest);
+}
+template <Round R, bool F, bool S>
+SIMT_INLINE f32 f64_to_f32(f64 x) {
+    return finish_scaled<F, S>(narrow<R>(x), narrow<R>(x * SCALE));
 }
 // Rounded to odd: a later rounding to two bits fewer, in any mode, is as if done once.
 template <class T>
