@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from .products import BITS, Product
 
+READ, WRITTEN = 16, 4
+"""Most registers of A, B and C together, and of D."""
 HEAD = ".version 8.7\n.target sm_90\n.address_size 64\n"
 
 
@@ -21,47 +23,48 @@ def shares(form: Product) -> list[tuple[str, int]]:
 
 
 def mma_kernel(forms: list[Product], name: str = "k") -> str:
-    """`name(in, out)`: block t runs each form on fragments in[t][register][lane], A, B and C of
-    one form after another, and writes D to out[t][register][lane]. All registers are 8 bytes."""
-    reads = sum(count for form in forms for _, count in shares(form)[1:])
-    writes = sum(shares(form)[0][1] for form in forms)
+    """`name(in, out, which)`: block t runs form number which[t] on the fragments
+    in[t][register][lane], A, B and C one after another, and writes D to out[t][register][lane].
+    A register is 8 bytes there; there are READ and WRITTEN for each block."""
     lines = [
-        ".reg .b64 %in, %out, %at, %block, %wide;",
-        ".reg .b32 %lane, %number;",
+        ".reg .b64 %in, %out, %which, %at, %lane;",
+        ".reg .b32 %number, %form;",
+        ".reg .pred %yes;",
+        f".reg .b64 %w<{READ}>, %y<{WRITTEN}>;",
+        f".reg .b32 %n<{READ}>, %x<{WRITTEN}>;",
         "ld.param.u64 %in, [p0];",
         "ld.param.u64 %out, [p1];",
-        "mov.u32 %lane, %tid.x;",
+        "ld.param.u64 %which, [p2];",
         "mov.u32 %number, %ctaid.x;",
-        "cvt.u64.u32 %block, %number;",
-        "mul.wide.u32 %wide, %lane, 8;",
-        f"mul.lo.s64 %at, %block, {reads * 256};",
+        "mul.wide.u32 %at, %number, 4;",
+        "add.s64 %which, %which, %at;",
+        "ld.global.u32 %form, [%which];",
+        f"mul.wide.u32 %at, %number, {READ * 256};",
         "add.s64 %in, %in, %at;",
-        "add.s64 %in, %in, %wide;",
-        f"mul.lo.s64 %at, %block, {writes * 256};",
+        f"mul.wide.u32 %at, %number, {WRITTEN * 256};",
         "add.s64 %out, %out, %at;",
-        "add.s64 %out, %out, %wide;",
-        ".reg .b64 %zero;",
-        "mov.b64 %zero, 0;",
+        "mov.u32 %number, %tid.x;",
+        "mul.wide.u32 %lane, %number, 8;",
+        "add.s64 %in, %in, %lane;",
+        "add.s64 %out, %out, %lane;",
     ]
-    read = written = 0
-    for form in forms:
-        body, operands = [], []
-        for letter, (kind, count) in zip("dabc", shares(form)):
-            names = [f"%{letter}{i}" for i in range(count)]
-            body.append(f".reg .{kind} {', '.join(names)};")
-            operands.append("{" + ", ".join(names) + "}")
-            if letter == "d":
-                continue
-            for register in names:
-                body.append(f"ld.global.{kind} {register}, [%in+{read * 256}];")
-                read += 1
-        body.append(f"{form.form} {', '.join(operands)};")
-        kind, count = shares(form)[0]
-        for i in range(count):
-            if kind == "b32":
-                body.append(f"st.global.b64 [%out+{written * 256}], %zero;")
-            body.append(f"st.global.{kind} [%out+{written * 256}], %d{i};")
-            written += 1
-        lines += ["{", *body, "}"]
-    parameters = ".param .u64 p0, .param .u64 p1"
+    for i in range(READ):
+        lines += [f"ld.global.b64 %w{i}, [%in+{i * 256}];", f"cvt.u32.u64 %n{i}, %w{i};"]
+    for i in range(WRITTEN):
+        lines += [f"mov.b64 %y{i}, 0;", f"mov.b32 %x{i}, 0;"]
+    for number, form in enumerate(forms):
+        (kind, count), *sources = shares(form)
+        read, written = ("%w", "%y") if kind == "b64" else ("%n", "%x")
+        at, operands = 0, ["{" + ", ".join(f"{written}{i}" for i in range(count)) + "}"]
+        for _, count in sources:
+            operands.append("{" + ", ".join(f"{read}{at + i}" for i in range(count)) + "}")
+            at += count
+        lines += [
+            f"setp.eq.u32 %yes, %form, {number};",
+            f"@%yes {form.form} {', '.join(operands)};",
+        ]
+    for i in range(WRITTEN):
+        lines += [f"cvt.u64.u32 %at, %x{i};", f"or.b64 %y{i}, %y{i}, %at;"]
+        lines.append(f"st.global.b64 [%out+{i * 256}], %y{i};")
+    parameters = ".param .u64 p0, .param .u64 p1, .param .u64 p2"
     return f".visible .entry {name}({parameters})\n{{\n" + "\n".join([*lines, "ret;"]) + "\n}\n"

@@ -137,7 +137,9 @@ def _moved(match: Match, item: Instruction, e: Emitter) -> tuple[str, str]:
     e.touches(space, min(CONTIGUOUS, size * min(each, along)) if straight else size)
     numbers = f"{total}, {along}, {each}, {size}, {'true' if straight else 'false'}"
     before = f"const tensor::Share share = {{{numbers}}};"
-    where = f"{e.address(address, 'u64')}, {e.lanes(stride, 'b32')}"
+    base, offset = e.base_and_offset(address)
+    narrow = base in e.function.registers and e.size(base) == 4
+    where = f"{e.lanes(base, 'b32' if narrow else 'b64')}, {offset}, {e.lanes(stride, 'b32')}"
     site = e.site(item, space)
     return before, f"W, {site}, {e.mask(item)}, tensor::{space.upper()}, share, {where}, (void**)d"
 

@@ -44,7 +44,7 @@ SIMT_INLINE void split(Bits8 words, Number<T>* to) {
 }
 
 template <class T, int K>
-SIMT_INLINE void gather_b(In<T> from, Number<T> (&to)[K][8]) {
+void gather_b(In<T> from, Number<T> (&to)[K][8]) {
     constexpr int E = PER_WORD<T>;
     for (int r = 0; r < K / (4 * E); r++)
         if constexpr (T::BITS == 64) {
@@ -63,21 +63,22 @@ SIMT_INLINE void neighbours(const typename T::Word* words, Number<T>* to) {
     if constexpr (T::BITS == 64) {
         memcpy(to, words, 4 * sizeof *words);
     } else if constexpr (T::BITS == 32) {
-        const auto numbers = Value<T>::of(fetch<Bits8>(words));
-        memcpy(to, &numbers, sizeof numbers / 2);
+        for (int i = 0; i < 4; i++) to[i] = Value<T>::of(Bits8{} + words[i])[0];
     } else if constexpr (T::BITS == 16) {
         keep(Value<T>::of(fetch<Half8>(words)), to);
     } else if constexpr (T::BITS == 8) {
+#pragma GCC unroll 2
         for (int i = 0; i < 2; i++)
-            keep(Value<T>::of(__builtin_convertvector(fetch<Byte8>(words + 2 * i), Bits8)), to + 8 * i);
+            keep(Value<T>::of(fetch_bytes(words + 2 * i)), to + 8 * i);
     } else {
         const Bits8 shifts = {0, 4, 8, 12, 16, 20, 24, 28};
+#pragma GCC unroll 4
         for (int i = 0; i < 4; i++) keep(Value<T>::of((Bits8{} + words[i]) >> shifts & 15), to + 8 * i);
     }
 }
 
 template <class T, int M, int K>
-SIMT_INLINE void gather_a(In<T> from, Number<T> (&to)[M][K]) {
+void gather_a(In<T> from, Number<T> (&to)[M][K]) {
     constexpr int HALVES = M / 8, RUN = 4 * PER_WORD<T>;
     for (int r = 0; r < HALVES * K / RUN; r++)
 #pragma GCC unroll 8
@@ -99,7 +100,7 @@ SIMT_INLINE void unweave(V first, V second, V& even, V& odd) {
 
 // C's bits, row by row.
 template <class T, int M>
-SIMT_INLINE void gather_c(In<T> from, Items<T> (&to)[M]) {
+void gather_c(In<T> from, Items<T> (&to)[M]) {
     for (int h = 0; h < M / 8; h++)
         for (int g = 0; g < 8; g += 2) {
             auto* rows = to + 8 * h + g;
@@ -114,7 +115,7 @@ SIMT_INLINE void gather_c(In<T> from, Items<T> (&to)[M]) {
 }
 
 template <class T, int M>
-SIMT_INLINE void scatter(u32 mask, const Items<T> (&from)[M], Out<T> to) {
+void scatter(u32 mask, const Items<T> (&from)[M], Out<T> to) {
     for (u32 h = 0; h < M / 8; h++)
         for (u32 g = 0; g < 8; g += 2) {
             const auto* rows = from + 8 * h + g;
@@ -134,7 +135,7 @@ SIMT_INLINE void scatter(u32 mask, const Items<T> (&from)[M], Out<T> to) {
 template <int M, int N, int K, class A, class B, class C>
 void Mma<M, N, K, A, B, C>::run(Warp& W, u32 site, u32 mask, Out<C> d, In<A> a, In<B> b, In<C> c) {
     static_assert(N == 8, "every shape of mma has 8 columns");
-    together(W, site, mask);
+    if (!together(W, site, mask)) return;
     alignas(64) Number<A> rows[M][K], columns[K][N], sums[M][N];
     alignas(64) Items<C> items[M];
     gather_a<A>(a, rows);
@@ -143,7 +144,7 @@ void Mma<M, N, K, A, B, C>::run(Warp& W, u32 site, u32 mask, Out<C> d, In<A> a, 
     for (int i = 0; i < M; i++) keep(Sum<C>::start(items[i]), sums[i]);
     multiply<A::BITS != 64>(rows, columns, sums);
     for (int i = 0; i < M; i++)
-        items[i] = Sum<C>::finish(fetch<Eight<Number<A>>>(sums[i]), items[i]);
+        items[i] = Sum<C>::finish(sums[i], items[i]);
     scatter<C>(mask, items, d);
     synced(W);
 }

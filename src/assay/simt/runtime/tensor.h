@@ -73,11 +73,14 @@ struct Share {
     bool straight;
 };
 
-// Registers of 4 bytes (of 8 for f64), one after another lane's `each` elements. address: the
-// first element's, of the space (shared: an offset); stride: elements from line to line in memory.
-void load(Warp& W, u32 site, u32 mask, Space space, const Share& share, const u64* address,
-          const u32* stride, void* const* d);
-void store(Warp& W, u32 site, u32 mask, Space space, const Share& share, const u64* address,
-           const u32* stride, const void* const* d);
+// The first element is at address[lane] + offset in the space (shared: from the block's first byte);
+// stride: elements from line to line in memory. d: registers of 4 bytes (of 8 for f64), which hold a
+// lane's `each` elements one after another. Address: u32 or u64.
+template <class Address>
+void load(Warp& W, u32 site, u32 mask, Space space, const Share& share, const Address* address,
+          s64 offset, const u32* stride, void* const* d);
+template <class Address>
+void store(Warp& W, u32 site, u32 mask, Space space, const Share& share, const Address* address,
+           s64 offset, const u32* stride, const void* const* d);
 
 }  // namespace tensor

@@ -17,10 +17,14 @@ template <class T, int COUNT>
 using Vector __attribute__((vector_size(COUNT * sizeof(T)))) = T;
 using Half8 = Vector<u16, 8>;
 using Byte8 = Vector<u8, 8>;
+using Signed8 = Vector<s32, 8>;
 using Bits8 = Vector<u32, 8>;
 using Wide8 = Vector<u64, 8>;
 using Single8 = Vector<f32, 8>;
 using Double8 = Vector<f64, 8>;
+using Bits4 = Vector<u32, 4>;
+using Single4 = Vector<f32, 4>;
+using Double4 = Vector<f64, 4>;
 
 // A vector from memory that need not be aligned, and back.
 template <class V>
@@ -30,34 +34,29 @@ SIMT_INLINE V fetch(const void* from) {
     return v;
 }
 
-// Eight f32 and f64. The compiler's own conversions take halves, or one number at a time.
-SIMT_INLINE Double8 widened(Single8 x) {
-#if defined(__AVX512F__)
-    return _mm512_cvtps_pd(x);
-#elif defined(__AVX__)
-    const auto v = bit_cast<__m256>(x);
-    const __m256d halves[] = {_mm256_cvtps_pd(_mm256_castps256_ps128(v)),
-                              _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1))};
-    return fetch<Double8>(halves);
+// Eight bytes as words.
+SIMT_INLINE Bits8 fetch_bytes(const void* from) {
+#if defined(__AVX2__)
+    return bit_cast<Bits8>(_mm256_cvtepu8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(from))));
 #else
-    return __builtin_convertvector(x, Double8);
-#endif
-}
-SIMT_INLINE Single8 narrowed(Double8 x) {
-#if defined(__AVX512F__)
-    return _mm512_cvtpd_ps(x);
-#elif defined(__AVX__)
-    __m256d halves[2];
-    memcpy(halves, &x, sizeof halves);
-    return bit_cast<Single8>(_mm256_set_m128(_mm256_cvtpd_ps(halves[1]), _mm256_cvtpd_ps(halves[0])));
-#else
-    return __builtin_convertvector(x, Single8);
+    return __builtin_convertvector(fetch<Byte8>(from), Bits8);
 #endif
 }
 
-template <class V, class X>
-SIMT_INLINE void keep(V numbers, X* to) {
-    memcpy(to, &numbers, sizeof numbers);
+// Puts eight numbers down, as they are multiplied.
+SIMT_INLINE void keep(Single8 x, f32* to) { memcpy(to, &x, sizeof x); }
+SIMT_INLINE void keep(Double8 x, f64* to) { memcpy(to, &x, sizeof x); }
+SIMT_INLINE void keep(Single8 x, f64* to) {
+#if defined(__AVX512F__)
+    keep(_mm512_cvtps_pd(x), to);
+#else
+    Single4 halves[2];
+    memcpy(halves, &x, sizeof x);
+    for (int h = 0; h < 2; h++) {
+        const auto wide = __builtin_convertvector(halves[h], Double4);
+        memcpy(to + 4 * h, &wide, sizeof wide);
+    }
+#endif
 }
 
 // ---- values of elements --------------------------------------------------------------------------
@@ -87,36 +86,85 @@ SIMT_INLINE Single8 e4m3_values(Bits8 b) {
 
 // ---- rounding of sums ----------------------------------------------------------------------------
 
-SIMT_INLINE Double8 size_of(Double8 x) { return bit_cast<Double8>(bit_cast<Wide8>(x) << 1 >> 1); }
-
-// To f32, toward zero. 2^128 and more is infinity, less is at most the largest f32.
-SIMT_INLINE Bits8 rounded_f32(Double8 x) {
-    const Single8 nearest = narrowed(x);
-    const Double8 size = size_of(x), back = size_of(widened(nearest));
-    const auto away = (back > size) & (size < 0x1p128);  // 0 or -1
-    const auto nan = x != x;
-    const auto step = bit_cast<Bits8>(__builtin_convertvector(away, Vector<s32, 8>));
-    const auto is_nan = bit_cast<Bits8>(__builtin_convertvector(nan, Vector<s32, 8>));
-    return ((bit_cast<Bits8>(nearest) + step) & ~is_nan) | (is_nan & 0x7FFFFFFF);
+SIMT_INLINE bool any(Signed8 condition) {
+#if defined(__AVX__)
+    return !_mm256_testz_si256(bit_cast<__m256i>(condition), bit_cast<__m256i>(condition));
+#else
+    const auto words = bit_cast<Vector<u64, 4>>(condition);
+    return (words[0] | words[1] | words[2] | words[3]) != 0;
+#endif
 }
 
-// To f16, to nearest even, at once from f64: adding and taking away 1.5 * 2^42 times the leading
-// power of two leaves the multiples of the last bit of an f16. Then the bits are those of an f32.
-SIMT_INLINE Half8 rounded_f16(Double8 x) {
-    const Wide8 one = Wide8{} + 1, field = bit_cast<Wide8>(x) >> 52 & 0x7FF;
-    const Wide8 least = one * (1023 - 14), most = one * (1023 + 17);
-    const Wide8 exponent = field < least ? least : field > most ? most : field;
-    const Double8 step = bit_cast<Double8>((exponent + 42) << 52) * 1.5;
-    const Double8 size = size_of((x + step) - step);
-    const auto single = bit_cast<Bits8>(narrowed(size));
-    // A subnormal is m 2^-24: its f32, with 2^-14 added, has m in the bits below the exponent.
-    const auto raised = bit_cast<Bits8>(narrowed(size + 0x1p-14));
-    const Bits8 tiny = (raised >> 13) - (113u << 10), normal = (single >> 13) - (112u << 10);
-    const Bits8 finite = single < 113u << 23 ? tiny : normal;
-    const Bits8 magnitude = single >= 143u << 23 ? Bits8{} + 0x7C00 : finite;
-    const auto sign = __builtin_convertvector(bit_cast<Wide8>(x) >> 48 & 0x8000, Bits8);
-    const Bits8 bits = single > 255u << 23 ? Bits8{} + 0x7FFF : magnitude | sign;
-    return __builtin_convertvector(bits, Half8);
+// A condition on four f64 as one on four f32.
+SIMT_INLINE Bits4 narrowed(Vector<s64, 4> condition) {
+    const Bits8 even = {0, 2, 4, 6, 0, 2, 4, 6};
+    const Bits8 words = __builtin_shuffle(bit_cast<Bits8>(condition), even);
+    return fetch<Bits4>(&words);
+}
+
+// Eight sums as f32, toward zero; infinities and NaN as they are. With `odd`, the last bit is set
+// where anything was cut off: that rounds further as the sum itself would.
+template <bool ODD>
+SIMT_INLINE Bits8 toward_zero(const f64* sums) {
+#if defined(__AVX512F__)
+    const auto x = fetch<__m512d>(sums);
+    const __m256 cut = _mm512_cvt_roundpd_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    if (!ODD) return bit_cast<Bits8>(cut);
+    const __mmask8 inexact = _mm512_cmp_pd_mask(_mm512_cvtps_pd(cut), x, _CMP_NEQ_UQ);
+    return bit_cast<Bits8>(cut) | bit_cast<Bits8>(_mm512_castsi512_si256(
+                                      _mm512_maskz_set1_epi32(inexact, 1)));
+#else
+    Bits4 made[2];
+    for (int h = 0; h < 2; h++) {
+        const auto x = fetch<Double4>(sums + 4 * h);
+        const auto nearest = __builtin_convertvector(x, Single4);
+        const auto back = __builtin_convertvector(nearest, Double4);
+        const auto away = x < 0 ? back < x : back > x;  // 0 or -1
+        const auto bits = bit_cast<Bits4>(nearest);
+        const auto cut = bits + narrowed(away);
+        const auto inexact = narrowed(back != x);
+        made[h] = ODD ? cut | (inexact & 1) : cut;
+    }
+    const Bits4 a = made[0], b = made[1];
+#if defined(__AVX__)
+    return bit_cast<Bits8>(_mm256_set_m128i(bit_cast<__m128i>(b), bit_cast<__m128i>(a)));
+#else
+    return Bits8{a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]};
+#endif
+#endif
+}
+
+// To f32, toward zero. 2^128 and more is infinity, less is at most the largest f32.
+SIMT_INLINE Bits8 rounded_f32(const f64* sums) {
+    Bits8 cut = toward_zero<false>(sums);
+    if (__builtin_expect(any((cut & 0x7FFFFFFF) >= 0x7F7FFFFF), 0))
+        for (int j = 0; j < 8; j++) {
+            if (__builtin_fabs(sums[j]) >= 0x1p128) cut[j] = (cut[j] & 0x80000000) | 0x7F800000;
+            if (sums[j] != sums[j]) cut[j] = 0x7FFFFFFF;
+        }
+    return cut;
+}
+
+// To f16, to nearest even.
+SIMT_INLINE Half8 rounded_f16(const f64* sums) {
+    const Bits8 odd = toward_zero<true>(sums), size = odd & 0x7FFFFFFF;
+#if defined(__F16C__)
+    const auto near = _mm256_cvtps_ph(bit_cast<__m256>(odd), _MM_FROUND_TO_NEAREST_INT);
+    auto bits = bit_cast<Half8>(near);
+#else
+    // Adding half a last bit, less one where that bit is 0, carries as rounding does. A subnormal
+    // is m 2^-24: added to 1/2 it leaves m, rounded, in an f32's low bits.
+    const Bits8 carried = size + 0xFFF + (size >> 13 & 1), half = Bits8{} + (126u << 23);
+    const auto raised = bit_cast<Single8>(size) + bit_cast<Single8>(half);
+    const Bits8 tiny = bit_cast<Bits8>(raised) - half, normal = (carried - (112u << 23)) >> 13;
+    const Bits8 finite = size < 113u << 23 ? tiny : normal;
+    const Bits8 magnitude = size >= 143u << 23 ? Bits8{} + 0x7C00 : finite;
+    auto bits = __builtin_convertvector(magnitude | (odd >> 16 & 0x8000), Half8);
+#endif
+    if (__builtin_expect(any(size > 0x7F800000), 0))
+        for (int j = 0; j < 8; j++)
+            if (sums[j] != sums[j]) bits[j] = 0x7FFF;
+    return bits;
 }
 
 // ---- types ---------------------------------------------------------------------------------------
@@ -129,19 +177,19 @@ struct Value;
 template <>
 struct Value<F16> {
     using Number = f64;
-    SIMT_INLINE Double8 of(Half8 x) { return widened(half_values(x)); }
+    SIMT_INLINE Single8 of(Half8 x) { return half_values(x); }
 };
 template <>
 struct Value<BF16> {
     using Number = f64;
-    SIMT_INLINE Double8 of(Half8 x) {
-        return widened(bit_cast<Single8>(__builtin_convertvector(x, Bits8) << 16));
+    SIMT_INLINE Single8 of(Half8 x) {
+        return bit_cast<Single8>(__builtin_convertvector(x, Bits8) << 16);
     }
 };
 template <>
 struct Value<TF32> {
     using Number = f64;
-    SIMT_INLINE Double8 of(Bits8 x) { return widened(bit_cast<Single8>(x & 0xFFFFE000)); }
+    SIMT_INLINE Single8 of(Bits8 x) { return bit_cast<Single8>(x & 0xFFFFE000); }
 };
 template <>
 struct Value<F64> {
@@ -151,17 +199,17 @@ struct Value<F64> {
 template <>
 struct Value<E4M3> {
     using Number = f64;
-    SIMT_INLINE Double8 of(Bits8 x) { return widened(e4m3_values(x)); }
+    SIMT_INLINE Single8 of(Bits8 x) { return e4m3_values(x); }
 };
 template <>
 struct Value<E5M2> {
     using Number = f64;
-    SIMT_INLINE Double8 of(Bits8 x) {
-        return widened(half_values(__builtin_convertvector(x << 8, Half8)));
+    SIMT_INLINE Single8 of(Bits8 x) {
+        return half_values(__builtin_convertvector(x << 8, Half8));
     }
 };
 SIMT_INLINE Single8 signed_values(Bits8 x) {
-    return __builtin_convertvector(bit_cast<Vector<s32, 8>>(x), Single8);
+    return __builtin_convertvector(bit_cast<Signed8>(x), Single8);
 }
 template <>
 struct Value<S8> {
@@ -192,38 +240,38 @@ struct Sum;
 template <>
 struct Sum<F16> {
     using Items = Half8;
-    SIMT_INLINE Double8 start(Half8 c) { return widened(half_values(c)); }
-    SIMT_INLINE Half8 finish(Double8 sum, Half8) { return rounded_f16(sum); }
+    SIMT_INLINE Single8 start(Half8 c) { return half_values(c); }
+    SIMT_INLINE Half8 finish(const f64* sum, Half8) { return rounded_f16(sum); }
 };
 template <>
 struct Sum<F32> {
     using Items = Bits8;
-    SIMT_INLINE Double8 start(Bits8 c) { return widened(bit_cast<Single8>(c)); }
-    SIMT_INLINE Bits8 finish(Double8 sum, Bits8) { return rounded_f32(sum); }
+    SIMT_INLINE Single8 start(Bits8 c) { return bit_cast<Single8>(c); }
+    SIMT_INLINE Bits8 finish(const f64* sum, Bits8) { return rounded_f32(sum); }
 };
 template <>
 struct Sum<F64> {
     using Items = Wide8;
     SIMT_INLINE Double8 start(Wide8 c) { return bit_cast<Double8>(c); }
-    SIMT_INLINE Wide8 finish(Double8 sum, Wide8) { return bit_cast<Wide8>(sum); }
+    SIMT_INLINE Wide8 finish(const f64* sum, Wide8) { return fetch<Wide8>(sum); }
 };
 template <>
 struct Sum<S32> {
     using Items = Bits8;
     SIMT_INLINE Single8 start(Bits8) { return Single8{}; }
-    SIMT_INLINE Bits8 finish(Single8 sum, Bits8 c) {
-        return bit_cast<Bits8>(__builtin_convertvector(sum, Vector<s32, 8>)) + c;
+    SIMT_INLINE Bits8 finish(const f32* sum, Bits8 c) {
+        return bit_cast<Bits8>(__builtin_convertvector(fetch<Single8>(sum), Signed8)) + c;
     }
 };
 template <>
 struct Sum<CLAMPED> {
     using Items = Bits8;
     SIMT_INLINE Single8 start(Bits8) { return Single8{}; }
-    SIMT_INLINE Bits8 finish(Single8 sum, Bits8 c) {
-        const auto products = __builtin_convertvector(sum, Vector<s32, 8>);
-        const auto wrapped = bit_cast<Vector<s32, 8>>(bit_cast<Bits8>(products) + c);
+    SIMT_INLINE Bits8 finish(const f32* sum, Bits8 c) {
+        const auto products = __builtin_convertvector(fetch<Single8>(sum), Signed8);
+        const auto wrapped = bit_cast<Signed8>(bit_cast<Bits8>(products) + c);
         // Over: both have one sign and the sum the other. The limit has the sign that both have.
-        const auto old = bit_cast<Vector<s32, 8>>(c);
+        const auto old = bit_cast<Signed8>(c);
         const auto over = ((products ^ wrapped) & (old ^ wrapped)) < 0;
         const auto limit = (old >> 31) ^ 0x7FFFFFFF;
         return bit_cast<Bits8>(over ? limit : wrapped);
@@ -232,8 +280,6 @@ struct Sum<CLAMPED> {
 
 template <class T>
 using Number = typename Value<T>::Number;
-template <class X>
-using Eight = Vector<X, 8>;
 template <class T>
 using Items = typename Sum<T>::Items;
 template <class T>
@@ -304,9 +350,11 @@ SIMT_INLINE void put(u32 mask, u32 at, V from, Word* to) {
         if (mask >> (at + l) & 1) to[at + l] = from[l];
 }
 
-// Every lane of the warp must take part in a .aligned instruction.
-inline void together(Warp& W, u32 site, u32 mask) {
-    if (mask != ALL) not_converged(W, site, mask);
+// Every lane of the warp must take part in a .aligned instruction, or by its guard none: then it is
+// left out, and the answer is no.
+inline bool together(Warp& W, u32 site, u32 mask) {
+    if (mask != ALL && mask) not_converged(W, site, mask);
+    return mask != 0;
 }
 
 }  // namespace tensor

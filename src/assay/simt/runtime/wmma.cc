@@ -14,7 +14,7 @@ using Stored = std::conditional_t<
 template <class T>
 SIMT_INLINE void unpack(const Stored<T>* items, Number<T>* to) {
     if constexpr (T::BITS == 8)
-        keep(Value<T>::of(__builtin_convertvector(fetch<Byte8>(items), Bits8)), to);
+        keep(Value<T>::of(fetch_bytes(items)), to);
     else
         keep(Value<T>::of(fetch<Vector<Stored<T>, 8>>(items)), to);
 }
@@ -80,12 +80,14 @@ u32 bytes_at_once(const Share& share) {
 }
 
 // Where each lane's share goes on in memory, from its element `begin`.
-void addresses(const Share& share, const u64* base, const u32* stride, u32 begin, u64* to) {
+template <class Address>
+void addresses(const Share& share, const Address* base, s64 offset, const u32* stride, u32 begin,
+               u64* to) {
     for (u32 l = 0; l < LANES; l++) {
         const u32 at = (l * share.each + begin) % share.total;
         const u64 line = at / share.along, along = at % share.along;
         const u64 element = share.straight ? line * stride[l] + along : along * stride[l] + line;
-        to[l] = base[l] + element * share.size;
+        to[l] = base[l] + static_cast<u64>(offset) + element * share.size;
     }
 }
 
@@ -96,14 +98,15 @@ u32 word_of(const Share& share) { return share.size == 8 ? 8 : 4; }
 
 }  // namespace
 
-void load(Warp& W, u32 site, u32 mask, Space space, const Share& share, const u64* address,
-          const u32* stride, void* const* d) {
-    together(W, site, mask);
+template <class Address>
+void load(Warp& W, u32 site, u32 mask, Space space, const Share& share, const Address* address,
+          s64 offset, const u32* stride, void* const* d) {
+    if (!together(W, site, mask)) return;
     const u32 bytes = bytes_at_once(share), held = share.each * share.size, word = word_of(share);
     alignas(64) u8 lanes[LANES][MOST], pack[LANES * 16];
     alignas(64) u64 at[LANES];
     for (u32 begin = 0; begin < held; begin += bytes) {
-        addresses(share, address, stride, begin / share.size, at);
+        addresses(share, address, offset, stride, begin / share.size, at);
         memset(pack, 0, sizeof pack);  // where reading is a fault
         READ[__builtin_ctz(bytes)](W, site, mask, space, at, pack);
         for (u32 l = 0; l < LANES; l++) memcpy(lanes[l] + begin, pack + l * bytes, bytes);
@@ -114,9 +117,10 @@ void load(Warp& W, u32 site, u32 mask, Space space, const Share& share, const u6
     synced(W);
 }
 
-void store(Warp& W, u32 site, u32 mask, Space space, const Share& share, const u64* address,
-           const u32* stride, const void* const* d) {
-    together(W, site, mask);
+template <class Address>
+void store(Warp& W, u32 site, u32 mask, Space space, const Share& share, const Address* address,
+           s64 offset, const u32* stride, const void* const* d) {
+    if (!together(W, site, mask)) return;
     const u32 bytes = bytes_at_once(share), held = share.each * share.size, word = word_of(share);
     alignas(64) u8 lanes[LANES][MOST], pack[LANES * 16];
     alignas(64) u64 at[LANES];
@@ -124,7 +128,7 @@ void store(Warp& W, u32 site, u32 mask, Space space, const Share& share, const u
         for (u32 l = 0; l < LANES; l++)
             memcpy(lanes[l] + w * word, static_cast<const u8*>(d[w]) + l * word, word);
     for (u32 begin = 0; begin < held; begin += bytes) {
-        addresses(share, address, stride, begin / share.size, at);
+        addresses(share, address, offset, stride, begin / share.size, at);
         for (u32 l = 0; l < LANES; l++) memcpy(pack + l * bytes, lanes[l] + begin, bytes);
         WRITE[__builtin_ctz(bytes)](W, site, mask, space, at, pack);
     }
@@ -135,7 +139,7 @@ template <int M, int N, int K, class A, class B, class C, class D>
 void Wmma<M, N, K, A, B, C, D>::run(Warp& W, u32 site, u32 mask, bool row_a, bool row_b, Out<D> d,
                                     In<A> a, In<B> b, In<C> c) {
     constexpr int TOTAL = M * N, EACH = TOTAL / static_cast<int>(LANES);
-    together(W, site, mask);
+    if (!together(W, site, mask)) return;
     alignas(64) Number<A> rows[M][K], columns[K][N], sums[M][N];
     alignas(64) Item<C> old[TOTAL];
     alignas(64) Item<D> made[TOTAL];
@@ -146,11 +150,10 @@ void Wmma<M, N, K, A, B, C, D>::run(Warp& W, u32 site, u32 mask, bool row_a, boo
     for (int i = 0; i < TOTAL; i += 8) keep(Sum<C>::start(fetch<Items<C>>(old + i)), sum + i);
     multiply<A::BITS != 64>(rows, columns, sums);
     for (int i = 0; i < TOTAL; i += 8) {
-        const auto done = fetch<Eight<Number<A>>>(sum + i);
-        if constexpr (std::is_same<Items<C>, Items<D>>::value)
-            keep(Sum<D>::finish(done, fetch<Items<D>>(old + i)), made + i);
-        else
-            keep(Sum<D>::finish(done, Items<D>{}), made + i);  // floats ask for the sum alone
+        auto before = Items<D>{};  // only integers look at it
+        if constexpr (std::is_same<C, D>::value) before = fetch<Items<D>>(old + i);
+        const auto done = Sum<D>::finish(sum + i, before);
+        memcpy(made + i, &done, sizeof done);
     }
     using Word = typename D::Word;
     constexpr int WORDS = EACH * sizeof(Item<D>) / sizeof(Word);
@@ -160,6 +163,13 @@ void Wmma<M, N, K, A, B, C, D>::run(Warp& W, u32 site, u32 mask, bool row_a, boo
                 memcpy(&d[w][l], reinterpret_cast<const Word*>(made) + l * WORDS + w, sizeof(Word));
     synced(W);
 }
+
+template void load(Warp&, u32, u32, Space, const Share&, const u32*, s64, const u32*, void* const*);
+template void store(Warp&, u32, u32, Space, const Share&, const u32*, s64, const u32*,
+                    const void* const*);
+template void load(Warp&, u32, u32, Space, const Share&, const u64*, s64, const u32*, void* const*);
+template void store(Warp&, u32, u32, Space, const Share&, const u64*, s64, const u32*,
+                    const void* const*);
 
 // What exists, as patterns in forms/tensor.py.
 template struct Wmma<16, 16, 16, F16, F16, F16, F16>;
