@@ -22,6 +22,7 @@ FLAGS = (
     "-std=c++17",
     "-O2",
     "-ftree-vectorize",
+    "-fvect-cost-model=dynamic",
     "-march=native",
     # IEEE arithmetic as written: a product and a sum are not made one operation.
     "-ffp-contract=off",
@@ -85,7 +86,7 @@ def runtime() -> ctypes.CDLL:
 
     def make(folder: Path) -> str:
         def one(name: str) -> str:
-            return _gxx(["-c", str(RUNTIME / name), "-o", str(folder / f"{name}.o")])
+            return _gxx(["-O3", "-c", str(RUNTIME / name), "-o", str(folder / f"{name}.o")])
 
         names = [name for name in _sources() if name.endswith(".cc")]
         with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import math
 import os
 import struct
@@ -396,11 +395,8 @@ def _row(window: Window) -> layout.Window:
 
 
 @lru_cache(maxsize=64)
-def _module(digest: str) -> Module:
-    return Module(parse(_texts.pop(digest)))
-
-
-_texts: dict[str, str] = {}
+def _module(ptx: str) -> Module:
+    return Module(parse(ptx))
 
 
 def load(
@@ -414,10 +410,20 @@ def load(
 
     Raises NotCheckable for instructions that can't be run here, BuildError if g++ fails.
     """
-    digest = hashlib.sha256(ptx.encode()).hexdigest()
-    _texts[digest] = ptx
-    module = _module(digest)
-    _texts.pop(digest, None)
+    key = (ptx, entry, checks)
+    if key not in _loaded:
+        _loaded[key] = _load(ptx, entry, checks, say)
+        while len(_loaded) > MOST_LOADED:
+            _loaded.pop(next(iter(_loaded)))
+    return _loaded[key]
+
+
+_loaded: dict[tuple[str, str | None, bool], Kernel] = {}
+MOST_LOADED = 256
+
+
+def _load(ptx: str, entry: str | None, checks: bool, say: Callable[[str], None]) -> Kernel:
+    module = _module(ptx)
     kernels = module.program.kernels()
     name = entry or (kernels[0] if len(kernels) == 1 else "")
     if name not in kernels:

@@ -11,24 +11,22 @@ inline void each_lane(u32 mask, F&& f) {
     for (u32 left = mask; left; left &= left - 1) f(first_lane(left));
 }
 
-// Offsets of the active lanes; the others repeat the first one's, so that loops need no mask.
+// Addresses of the active lanes; the others repeat the first one's, so that loops need no mask.
 template <class T>
-inline void spread(const T* address, u32 mask, T* all) {
+inline const T* spread(const T* address, u32 mask, T* room) {
+    if (mask == ALL) return address;
     const T first = address[first_lane(mask)];
-    if (mask == ALL) {
-        memcpy(all, address, sizeof(T) * LANES);
-        return;
-    }
-    for (u32 l = 0; l < LANES; l++) all[l] = mask >> l & 1 ? address[l] : first;
+    for (u32 l = 0; l < LANES; l++) room[l] = mask >> l & 1 ? address[l] : first;
+    return room;
 }
 
 // Lane after lane, N bytes each, without a gap.
 template <int N, class T>
 inline bool is_dense(const T* address, u32 mask) {
     if (mask != ALL) return false;
-    bool dense = true;
-    for (u32 l = 0; l < LANES; l++) dense &= address[l] == static_cast<T>(address[0] + l * N);
-    return dense;
+    T other = 0;
+    for (u32 l = 0; l < LANES; l++) other |= address[l] ^ static_cast<T>(address[0] + l * N);
+    return !other;
 }
 
 // Different 32-byte sectors that N bytes a lane touch (a lane's bytes are aligned to N).
@@ -73,16 +71,15 @@ u32 wavefronts_of(const u32* address, u32 mask) {
     for (u32 begin = 0; begin < LANES; begin += group) {
         const u32 part = mask & (group == 32 ? ALL : ((1u << (group & 31)) - 1) << begin);
         if (!part) continue;
+        // Without a clash, whoever writes a bank's word last finds that of all others there.
         u32 word[32], clashes = 0;
-        u32 used = 0;
-        each_lane(part, [&](u32 l) {
-            for (u32 k = 0; k < (N + 3) / 4; k++) {
-                const u32 w = (address[l] >> 2) + k, bank = w & 31;
-                clashes |= (used >> bank & 1) && word[bank] != w;
-                word[bank] = used >> bank & 1 ? word[bank] : w;
-                used |= 1u << bank;
-            }
-        });
+        for (u32 l = begin; l < begin + group; l++)
+            for (u32 k = 0; k < (N + 3) / 4; k++)
+                if (part >> l & 1) word[((address[l] >> 2) + k) & 31] = (address[l] >> 2) + k;
+        for (u32 l = begin; l < begin + group; l++)
+            for (u32 k = 0; k < (N + 3) / 4; k++)
+                if (part >> l & 1)
+                    clashes |= word[((address[l] >> 2) + k) & 31] ^ ((address[l] >> 2) + k);
         if (!clashes) {
             total++;
             continue;

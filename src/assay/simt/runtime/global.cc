@@ -31,21 +31,20 @@ struct Lanes {
 // Whether all lanes lie, aligned, in one window: the usual case, without a branch a lane.
 template <int N>
 bool in_one_window(const Launch& launch, u32 mask, const u64* address, Lanes& lanes) {
-    alignas(64) u64 all[LANES];
-    spread(address, mask, all);
+    alignas(64) u64 room[LANES];
+    const u64* all = spread(address, mask, room);
     lanes.window = window_of(launch, all[0]);
     if (!lanes.window || lanes.window->bytes < N) return false;
     lanes.number = (all[0] >> WINDOW_SHIFT) - FIRST_WINDOW;
     const u64 start = all[0] & ~OFFSET_MASK, last = lanes.window->bytes - N;
-    u64 low = 0;
-    bool beyond = false;
+    u64 low = 0, beyond = 0;
     for (u32 l = 0; l < LANES; l++) {
         const u64 offset = all[l] - start;
         lanes.offset[l] = offset;
-        beyond |= offset > last;
+        beyond |= offset | (last - offset);  // beyond the last one, the difference is negative
         low |= offset;
     }
-    return !beyond && !(low & (N - 1));
+    return !(beyond >> 63) && !(low & (N - 1));
 }
 
 // Lanes that may go on, after the faults of the others are noted.
@@ -146,7 +145,7 @@ void acquire_from(Warp& W, GlobalShadow& shadow, u64 granule) {
 bool read_dense(Warp& W, const Window& window, u64 number, u64 offset, u32 bytes) {
     const u32 shift = W.launch->granule_shift;
     if (window.written) {
-        u32 all = 1;
+        u8 all = 1;
         for (u32 i = 0; i < bytes; i++) all &= window.written[offset + i];
         if (!all) return false;
     }
@@ -155,26 +154,23 @@ bool read_dense(Warp& W, const Window& window, u64 number, u64 offset, u32 bytes
     const u32 count = bytes >> shift;
     const u64* writer = shadow.writer + first;
     u64* reader = shadow.reader + first;
-    bool old = true, fresh = true;
-    for (u32 i = 0; i < count; i++) {
-        old &= writer[i] < shadow.limit;
-        fresh &= reader[i] < shadow.limit;
-    }
-    if (!old) return false;
     const u64 mine = entry_of(shadow.high, W.clock, W.index * LANES);
-    if (fresh) {
-        const u32 each = count / LANES;
-        if (each == 1)
-            for (u32 l = 0; l < LANES; l++) reader[l] = mine + l;
-        else
-            for (u32 i = 0; i < count; i++) reader[i] = mine + i / each;
-        return true;
+    const u64 aside = entry_of(0, CLOCK_MAX, 31), many = entry_of(0, CLOCK_MAX, 0) | FLAG;
+    u64 wrote = 0, foreign = 0, other = 0;
+    for (u32 i = 0; i < count; i++) {
+        wrote |= (writer[i] >= shadow.limit);
+        foreign |= (reader[i] >= shadow.limit) & (((reader[i] ^ mine) & ~aside) != 0);
+        other |= (reader[i] & many) ^ many;
     }
-    bool many = true;
-    for (u32 i = 0; i < count; i++)
-        many &= (reader[i] & (entry_of(0, CLOCK_MAX, 0) | FLAG)) ==
-                (entry_of(0, CLOCK_MAX, 0) | FLAG);
-    return many;
+    if (wrote) return false;
+    if (!other) return true;     // several blocks have read all of it
+    if (foreign) return false;
+    const u32 each = count / LANES;
+    if (each == 1)
+        for (u32 l = 0; l < LANES; l++) reader[l] = mine + l;
+    else
+        for (u32 i = 0; i < count; i++) reader[i] = mine + i / each;
+    return true;
 }
 
 bool write_dense(Warp& W, const Window& window, u64 number, u64 offset, u32 bytes, u32 site) {
@@ -185,19 +181,19 @@ bool write_dense(Warp& W, const Window& window, u64 number, u64 offset, u32 byte
     u64* writer = shadow.writer + first;
     const u64* reader = shadow.reader + first;
     const u64 mine = entry_of(shadow.high, W.clock, W.index * LANES);
-    bool clear = true;
+    u64 taken = 0;
     if (each == 1) {
         const u64 clock = static_cast<u64>(CLOCK_MAX) << CLOCK_SHIFT;
         for (u32 l = 0; l < LANES; l++) {
-            const bool own = (reader[l] & ~clock) == ((mine + l) & ~clock);
-            clear &= (writer[l] < shadow.limit) & ((reader[l] < shadow.limit) | own);
+            const u64 foreign = ((reader[l] & ~clock) != ((mine + l) & ~clock));
+            taken |= (writer[l] >= shadow.limit) | ((reader[l] >= shadow.limit) & foreign);
         }
-        if (!clear) return false;
+        if (taken) return false;
         for (u32 l = 0; l < LANES; l++) writer[l] = mine + l;
     } else {
         for (u32 i = 0; i < count; i++)
-            clear &= (writer[i] < shadow.limit) & (reader[i] < shadow.limit);
-        if (!clear) return false;
+            taken |= (writer[i] >= shadow.limit) | (reader[i] >= shadow.limit);
+        if (taken) return false;
         for (u32 i = 0; i < count; i++) writer[i] = mine + i / each;
     }
     for (u32 i = 0; i < count; i++) shadow.site[first + i] = site;
@@ -213,15 +209,14 @@ bool read_scattered(Warp& W, const Window& window, u64 number, const u64* offset
     GlobalShadow shadow = shadow_of(W, number);
     const u64 many = entry_of(0, CLOCK_MAX, 0) | FLAG;
     const u64 own = entry_of(shadow.high, W.clock, W.index * LANES) & ~u64{31};
-    bool fine = true;
+    u64 bad = 0;
     for (u32 l = 0; l < LANES; l++) {
         const u64 at = offset[l] >> shift;
         const u64 reader = shadow.reader[at];
-        fine &= (shadow.writer[at] < shadow.limit) &
-                ((((reader & many) == many) & (reader >= shadow.limit)) |
-                 ((reader & ~u64{31}) == own));
+        const u64 shared = ((reader & many) == many) & (reader >= shadow.limit);
+        bad |= (shadow.writer[at] >= shadow.limit) | !(shared | ((reader & ~u64{31}) == own));
     }
-    return fine;
+    return !bad;
 }
 
 template <int N>

@@ -6,6 +6,15 @@
 void shuffle(Warp& W, u32 mask, u32 mode, u32* to, u32* inside, const u32* value, const u32* other,
              const u32* clamp, u32 site) {
     alignas(64) u32 result[LANES], valid[LANES], from[LANES];
+    if (mask == ALL && mode == 2 && !inside) {  // the exchanges of a reduction
+        u32 other_than = 0;
+        for (u32 l = 0; l < LANES; l++) other_than |= (other[l] ^ other[0]) | (clamp[l] ^ 31);
+        if (!other_than && other[0] < LANES) {
+            for (u32 l = 0; l < LANES; l++) result[l] = value[l ^ other[0]];
+            memcpy(to, result, sizeof result);
+            return synced(W);
+        }
+    }
     for (u32 l = 0; l < LANES; l++) {
         const s32 lane = static_cast<s32>(l), by = static_cast<s32>(other[l] & 31);
         const u32 bound = clamp[l] & 31, segment = clamp[l] >> 8 & 31;

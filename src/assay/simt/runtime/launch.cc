@@ -18,14 +18,27 @@ u8* allocate(u64 bytes) {
     return static_cast<u8*>(aligned_alloc(64, whole));
 }
 
+// Which threads of its block a warp's lanes are, the same in every block.
+void set_threads(Warp& W, u32 index, const Launch& launch) {
+    const u32 total = launch.threads[0] * launch.threads[1] * launch.threads[2];
+    W.index = index;
+    W.all = 0;
+    for (u32 l = 0; l < LANES; l++) {
+        const u32 t = index * LANES + l;
+        W.all |= static_cast<u32>(t < total) << l;
+        W.tid[0][l] = t % launch.threads[0];
+        W.tid[1][l] = t / launch.threads[0] % launch.threads[1];
+        W.tid[2][l] = t / launch.threads[0] / launch.threads[1];
+    }
+}
+
 struct Memory {  // of a resident block, used by one block after the other
     Block* block = nullptr;
     std::vector<Warp> warps;
     u8* registers;
     u8* local;
     u8* shared;
-    u64* writer;
-    u64* reader;
+    u32* traces;  // four of each granule
     u64 granules;
 
     explicit Memory(const Launch& launch) : warps(warps_of(launch)) {
@@ -37,8 +50,8 @@ struct Memory {  // of a resident block, used by one block after the other
         const u64 bytes = launch.static_shared + launch.dynamic_shared;
         granules = (bytes >> launch.shared_granule_shift) + LANES;
         shared = allocate(bytes + 64);
-        writer = reinterpret_cast<u64*>(allocate(granules * sizeof(u64)));
-        reader = reinterpret_cast<u64*>(allocate(granules * sizeof(u64)));
+        traces = reinterpret_cast<u32*>(allocate(granules * 4 * sizeof(u32)));
+        for (u32 w = 0; w < count; w++) set_threads(warps[w], w, launch);
     }
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
@@ -47,28 +60,13 @@ struct Memory {  // of a resident block, used by one block after the other
         free(registers);
         free(local);
         free(shared);
-        free(writer);
-        free(reader);
+        free(traces);
     }
     static u64 warps_of(const Launch& launch) {
         const u64 threads = u64{launch.threads[0]} * launch.threads[1] * launch.threads[2];
         return (threads + LANES - 1) / LANES;
     }
 };
-
-void set_threads(Warp& W, const Launch& launch) {
-    const u32 total = launch.threads[0] * launch.threads[1] * launch.threads[2];
-    u32 mask = 0;
-    for (u32 l = 0; l < LANES; l++) {
-        const u32 t = W.index * LANES + l;
-        mask |= static_cast<u32>(t < total) << l;
-        W.tid[0][l] = t % launch.threads[0];
-        W.tid[1][l] = t / launch.threads[0] % launch.threads[1];
-        W.tid[2][l] = t / launch.threads[0] / launch.threads[1];
-    }
-    W.alive = mask;
-    set_mask(W, mask);
-}
 
 void start(Memory& memory, Block& block, Worker& worker, u64 linear) {
     Launch& launch = *worker.launch;
@@ -83,19 +81,19 @@ void start(Memory& memory, Block& block, Worker& worker, u64 linear) {
     block.clock = 1;
     block.shared = memory.shared;
     block.shared_bytes = launch.static_shared + launch.dynamic_shared;
-    block.shared_writer = memory.writer;
-    block.shared_reader = memory.reader;
+    u32* const traces = memory.traces;
+    const u64 each = memory.granules;
+    block.traces = {traces, traces + each, traces + 2 * each, traces + 3 * each};
     block.warp = memory.warps.data();
     memset(memory.shared, 0xFF, block.shared_bytes);
     if (launch.checks) {
-        memset(memory.writer, 0, memory.granules * sizeof(u64));
-        memset(memory.reader, 0, memory.granules * sizeof(u64));
+        memset(block.traces.writer, 0, each * sizeof(u32));
+        memset(block.traces.reader, 0, each * sizeof(u32));
     }
     for (u32 w = 0; w < block.warps; w++) {
         Warp& W = memory.warps[w];
         W.passed = W.splits = W.pc = W.floor = W.free_run = W.spins = 0;
         W.state = RUNNING;
-        W.index = w;
         W.clock = 1;
         W.steps = 0;
         W.copies.count = 0;
@@ -106,7 +104,8 @@ void start(Memory& memory, Block& block, Worker& worker, u64 linear) {
         W.block = &block;
         W.launch = &launch;
         W.worker = &worker;
-        set_threads(W, launch);
+        W.alive = W.all;
+        set_mask(W, W.all);
     }
 }
 

@@ -35,8 +35,8 @@ Barrier* object(Warp& W, u32 lane, u32 address, u32 site, bool made) {
 void arrived(Warp& W, u32 lane, u32 address, u32 site) {
     const u32 shift = W.launch->shared_granule_shift;
     for (u32 k = 0; k < 8u >> shift; k++)
-        W.block->shared_writer[(address >> shift) + k] =
-            entry_of(site, W.clock, W.index * LANES + lane) | FLAG;
+        SharedShadow{W.block->traces, site}.write(
+            (address >> shift) + k, entry_of(site, W.clock, W.index * LANES + lane) | FLAG);
     next_clock(W);
 }
 

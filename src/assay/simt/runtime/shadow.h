@@ -42,6 +42,9 @@ struct GlobalShadow {
     u64 limit;   // entries below are of earlier launches
     u64 high;    // this block's number
 
+    u64 wrote(u64 granule) const { return writer[granule]; }
+    u64 read(u64 granule) const { return reader[granule]; }
+    void note(u64 granule, u64 entry) { reader[granule] = entry; }
     bool fresh(u64 entry) const { return entry < limit; }
     bool same(u64 entry) const { return entry >> 32 == high; }
     bool before(const Warp& W, u32 lane, u64 entry) const {
@@ -51,11 +54,24 @@ struct GlobalShadow {
 
 // Shared memory of one block.
 struct SharedShadow {
-    u64* writer;
-    u64* reader;
+    Traces traces;
     u64 high;    // the site
 
-    bool fresh(u64 entry) const { return !entry; }
+    u64 wrote(u64 granule) const {
+        return entry_of(traces.writer_site[granule], 0, 0) | traces.writer[granule];
+    }
+    u64 read(u64 granule) const {
+        return entry_of(traces.reader_site[granule], 0, 0) | traces.reader[granule];
+    }
+    void note(u64 granule, u64 entry) {
+        traces.reader[granule] = static_cast<u32>(entry);
+        traces.reader_site[granule] = static_cast<u32>(entry >> 32);
+    }
+    void write(u64 granule, u64 entry) {
+        traces.writer[granule] = static_cast<u32>(entry);
+        traces.writer_site[granule] = static_cast<u32>(entry >> 32);
+    }
+    bool fresh(u64 entry) const { return !static_cast<u32>(entry); }
     bool same(u64) const { return true; }
     bool before(const Warp& W, u32 lane, u64 entry) const { return ordered(W, lane, entry); }
 };
@@ -63,7 +79,7 @@ struct SharedShadow {
 // What is wrong with a read of a granule: 0, RACE_WITH_WRITE, ATOMIC_RACE or IN_FLIGHT.
 template <class Shadow>
 u32 read_fault(const Warp& W, const Shadow& shadow, u64 granule, u32 lane, u32 kind) {
-    const u64 entry = shadow.writer[granule];
+    const u64 entry = shadow.wrote(granule);
     if (shadow.fresh(entry)) return 0;
     if (clock_of(entry) == CLOCK_MAX) return IN_FLIGHT;
     if (shadow.before(W, lane, entry)) return 0;
@@ -74,27 +90,22 @@ u32 read_fault(const Warp& W, const Shadow& shadow, u64 granule, u32 lane, u32 k
 template <class Shadow>
 void note_read(const Warp& W, Shadow& shadow, u64 granule, u32 lane) {
     const u64 mine = entry_of(shadow.high, W.clock, W.index * LANES + lane);
-    u64& entry = shadow.reader[granule];
-    if (shadow.fresh(entry)) {
-        entry = mine;
-        return;
-    }
+    const u64 entry = shadow.read(granule);
+    if (shadow.fresh(entry)) return shadow.note(granule, mine);
     const bool same_warp = shadow.same(entry) && thread_of(entry) >> 5 == W.index;
     if (entry & FLAG) {
-        if (shadow.same(entry) && clock_of(entry) <= W.floor) entry = mine;
+        if (shadow.same(entry) && clock_of(entry) <= W.floor) shadow.note(granule, mine);
         return;
     }
-    if (same_warp || shadow.before(W, lane, entry)) {
-        entry = mine;
-        return;
-    }
-    entry = shadow.same(entry) ? mine | FLAG : (entry_of(shadow.high, CLOCK_MAX, 0) | FLAG);
+    if (same_warp || shadow.before(W, lane, entry)) return shadow.note(granule, mine);
+    const u64 several = shadow.same(entry) ? mine : entry_of(shadow.high, CLOCK_MAX, 0);
+    shadow.note(granule, several | FLAG);
 }
 
 // What is wrong with a write: 0, RACE_WITH_WRITE, RACE_WITH_READ, ATOMIC_RACE, IN_FLIGHT.
 template <class Shadow>
 u32 write_fault(const Warp& W, const Shadow& shadow, u64 granule, u32 lane, u32 kind, u64& other) {
-    const u64 writer = shadow.writer[granule];
+    const u64 writer = shadow.wrote(granule);
     if (!shadow.fresh(writer)) {
         if (clock_of(writer) == CLOCK_MAX) {
             other = writer;
@@ -106,7 +117,7 @@ u32 write_fault(const Warp& W, const Shadow& shadow, u64 granule, u32 lane, u32 
             return writer & FLAG || kind == ATOMIC ? ATOMIC_RACE : RACE_WITH_WRITE;
         }
     }
-    const u64 reader = shadow.reader[granule];
+    const u64 reader = shadow.read(granule);
     if (shadow.fresh(reader)) return 0;
     const bool same = shadow.same(reader);
     if (reader & FLAG) {

@@ -5,22 +5,25 @@
 namespace {
 
 SharedShadow shadow_of(const Warp& W, u32 site) {
-    return {W.block->shared_writer, W.block->shared_reader, site};
+    return {W.block->traces, site};
 }
 
-template <int N>
-bool in_bounds(const Block& block, u32 mask, const u32* address, u32* all) {
-    if (block.shared_bytes < N) return false;
-    spread(address, mask, all);
-    const u32 last = block.shared_bytes - N;
-    u32 low = 0;
-    bool beyond = false;
-    for (u32 l = 0; l < LANES; l++) {
-        beyond |= all[l] > last;
-        low |= all[l];
+// Where the lanes' addresses begin and end.
+struct Extent {
+    u32 least, most, low;
+
+    explicit Extent(const u32* all) : least(all[0]), most(all[0]), low(0) {
+        for (u32 l = 0; l < LANES; l++) {
+            least = all[l] < least ? all[l] : least;
+            most = all[l] > most ? all[l] : most;
+            low |= all[l];
+        }
     }
-    return !beyond && !(low & (N - 1));
-}
+    bool inside(const Block& block, u32 bytes) const {
+        return block.shared_bytes >= bytes && most <= block.shared_bytes - bytes &&
+               !(low & (bytes - 1));
+    }
+};
 
 u32 refuse(Warp& W, u32 mask, const u32* address, u32 site, u32 bytes) {
     const Block& block = *W.block;
@@ -56,8 +59,8 @@ void watch_read(Warp& W, u32 lane, u32 address, u32 bytes, u32 site, u32 kind) {
     SharedShadow shadow = shadow_of(W, site);
     const u32 first = address >> W.launch->shared_granule_shift;
     for (u32 k = 0; k < granules(*W.launch, bytes); k++) {
-        const u64 entry = shadow.writer[first + k];
-        if (!entry) return tell(W, NOT_WRITTEN, site, lane, address, bytes, 0);
+        const u64 entry = shadow.wrote(first + k);
+        if (shadow.fresh(entry)) return tell(W, NOT_WRITTEN, site, lane, address, bytes, 0);
         if (kind != PLAIN) acquire_from(W, entry);
         const u32 wrong = read_fault(W, shadow, first + k, lane, kind);
         if (wrong) return tell(W, wrong, site, lane, address, bytes, entry);
@@ -71,7 +74,7 @@ void watch_write(Warp& W, u32 lane, u32 address, u32 bytes, u32 site, u32 kind, 
     bool told = false;
     for (u32 k = 0; k < granules(*W.launch, bytes); k++) {
         u64 other = 0;
-        if (kind != PLAIN) acquire_from(W, shadow.writer[first + k]);
+        if (kind != PLAIN) acquire_from(W, shadow.wrote(first + k));
         const u32 wrong = write_fault(W, shadow, first + k, lane, kind, other);
         const bool same =
             value && wrong != IN_FLIGHT && !memcmp(W.block->shared + address, value, bytes);
@@ -79,117 +82,177 @@ void watch_write(Warp& W, u32 lane, u32 address, u32 bytes, u32 site, u32 kind, 
             tell(W, wrong, site, lane, address, bytes, other);
             told = true;
         }
-        shadow.writer[first + k] = entry_of(site, W.clock, W.index * LANES + lane) |
-                                   (kind == PLAIN ? 0 : FLAG);
+        shadow.write(first + k, entry_of(site, W.clock, W.index * LANES + lane) |
+                                    (kind == PLAIN ? 0 : FLAG));
     }
 }
 
-// All lanes at once, where every granule was last touched before the floor.
-bool read_quick(Warp& W, const u32* address, bool dense, u32 bytes, u32 site) {
-    const u32 shift = W.launch->shared_granule_shift;
-    const u64* writer = W.block->shared_writer;
-    u64* reader = W.block->shared_reader;
-    const u32 limit = (W.floor + 1) << CLOCK_SHIFT;
-    const u64 mine = entry_of(site, W.clock, W.index * LANES);
-    if (dense) {
-        const u32 first = address[0] >> shift, count = bytes * LANES >> shift;
-        bool fine = true, fresh = true, noted = true;
-        for (u32 i = 0; i < count; i++) {
-            const u64 wrote = writer[first + i];
-            const u32 read = static_cast<u32>(reader[first + i]);
-            fine &= (wrote != 0) & (static_cast<u32>(wrote) < limit);
-            fresh &= read < limit;
-            noted &= (read >= limit) & ((read & FLAG) != 0);
-        }
-        if (!fine || !(fresh || noted)) return false;
-        const u32 each = count / LANES;
-        if (fresh)
-            for (u32 i = 0; i < count; i++) reader[first + i] = mine + i / each;
-        return true;
+// The granules of an access. Lanes that share addresses in runs (a broadcast, a row each) are a
+// few to look at; lanes that fill a stretch, once or several times over, are that stretch; of
+// others that lie close together the stretch is looked at first, and if that is not enough each.
+struct Span {
+    const u32* all;
+    u32 each, shift, first = 0, count = 0;
+    u32 runs;       // lanes whose address is not that of the lane before
+    bool few;       // these are enough
+    bool filled;    // the lanes touch every granule of the stretch
+
+    Span(const u32* lanes, const Extent& extent, u32 bytes, u32 granule)
+        : all(lanes), each(bytes >> granule), shift(granule), runs(1), filled(false) {
+        for (u32 l = 1; l < LANES; l++) runs |= static_cast<u32>(lanes[l] != lanes[l - 1]) << l;
+        few = lanes_in(runs) <= 4;
+        if (few) return;
+        first = extent.least >> shift;
+        const u32 last = (extent.most >> shift) - first + each;
+        count = last > LANES * each ? 0 : last;
+        const u32 places = each ? count / each : 0;
+        u32 apart = places & (places - 1);
+        for (u32 l = 0; l < LANES; l++) apart |= lanes[l] ^ (lanes[0] + (l & (places - 1)) * bytes);
+        filled = places && !apart;
     }
-    const u32 each = bytes >> shift;
-    bool fine = true, noted = true, fresh = true;
-    for (u32 k = 0; k < each; k++)
-        for (u32 l = 0; l < LANES; l++) {
-            const u32 at = (address[l] >> shift) + k;
-            const u64 wrote = writer[at];
-            const u32 read = static_cast<u32>(reader[at]);
-            fine &= (wrote != 0) & (static_cast<u32>(wrote) < limit);
-            fresh &= read < limit;
-            noted &= ((read >= limit) & ((read & FLAG) != 0)) |
-                     ((read & ~31u) == (static_cast<u32>(mine) & ~31u));
+
+    // What f finds in any of the granules, as bits. Only all of `wanted` together are worth more
+    // than a look at the whole stretch.
+    template <class F>
+    u32 any(u32 wanted, F&& f) const {
+        u32 found = 0;
+        if (few) {
+            each_lane(runs, [&](u32 l) {
+                for (u32 k = 0; k < each; k++) found |= f((all[l] >> shift) + k);
+            });
+            return found;
         }
-    if (!fine || !(noted || fresh)) return false;
-    if (!noted)
+        if (count) {
+            for (u32 i = 0; i < count; i++) found |= f(first + i);
+            if (filled || (found & wanted) != wanted) return found;
+            found = 0;
+        }
         for (u32 k = 0; k < each; k++)
-            for (u32 l = 0; l < LANES; l++) reader[(address[l] >> shift) + k] = mine + l;
-    return true;
+            for (u32 l = 0; l < LANES; l++) found |= f((all[l] >> shift) + k);
+        return found;
+    }
+};
+
+// Whether nothing is wrong with a read by any lane: what is there was written before the floor.
+bool read_is_fine(const Warp& W, const Span& span) {
+    const u32* writer = W.block->traces.writer;
+    const u32 limit = (W.floor + 1) << CLOCK_SHIFT;
+    // The clock and the thread; 0 where nobody has written, and 0 - 1 is the largest.
+    return !span.any(1, [&](u32 at) -> u32 { return writer[at] - 1 >= limit - 1; });
+}
+
+// Notes a read of every granule of a stretch, as note_read() does one by one.
+void note_stretch(Warp& W, const Span& span, u32 site, u32 limit, u32 mine) {
+    u32* reader = W.block->traces.reader + span.first;
+    u32* from = W.block->traces.reader_site + span.first;
+    const u32 each = span.each;
+    for (u32 i = 0; i < span.count; i++) {
+        const u32 read = reader[i], now = mine + i / each;
+        const u32 recent = read >= limit, foreign = recent & ((read & THREAD_MASK) >> 5 != W.index);
+        const u32 several = recent & (read >> 10 & 1);
+        reader[i] = several ? read : now | foreign << 10;
+        from[i] = several ? from[i] : site;
+    }
+}
+
+// Notes a read by all lanes of the mask, where nothing is wrong with it.
+void note_reads(Warp& W, u32 mask, const Span& span, u32 site) {
+    u32* reader = W.block->traces.reader;
+    u32* from = W.block->traces.reader_site;
+    const u32 limit = (W.floor + 1) << CLOCK_SHIFT;
+    const u32 mine = static_cast<u32>(entry_of(0, W.clock, W.index * LANES)), own = mine & ~31u;
+    constexpr u32 UNKNOWN = 1, RECENT = 2;
+    const u32 found = span.any(UNKNOWN | RECENT, [&](u32 at) -> u32 {
+        const u32 read = reader[at], recent = read >= limit;
+        return (static_cast<u32>(!(recent & (read >> 10 & 1)) & ((read & ~31u) != own))) |
+               recent << 1;
+    });
+    if (!(found & UNKNOWN)) return;
+    const u32* all = span.all;
+    const u32 each = span.each, shift = span.shift;
+    if (span.filled && !W.known) return note_stretch(W, span, site, limit, mine);
+    if (!span.few && !(found & RECENT)) {
+        for (u32 k = 0; k < each; k++)
+            for (u32 l = 0; l < LANES; l++) {
+                const u32 at = (all[l] >> shift) + k;
+                reader[at] = mine + l;
+                from[at] = site;
+            }
+        return;
+    }
+    SharedShadow shadow = shadow_of(W, site);
+    each_lane(span.runs, [&](u32 l) {
+        const u32 lane = mask >> l & 1 ? l : first_lane(mask);
+        for (u32 k = 0; k < each; k++) note_read(W, shadow, (all[l] >> shift) + k, lane);
+    });
 }
 
 bool write_quick(Warp& W, u32 mask, const u32* address, u32 bytes, u32 site) {
     const u32 shift = W.launch->shared_granule_shift, each = bytes >> shift;
-    u64* writer = W.block->shared_writer;
-    const u64* reader = W.block->shared_reader;
+    const Traces& traces = W.block->traces;
     const u32 limit = (W.floor + 1) << CLOCK_SHIFT;
-    const u64 mine = entry_of(site, W.clock, W.index * LANES);
-    bool fine = true;
+    const u32 mine = static_cast<u32>(entry_of(0, W.clock, W.index * LANES));
+    u32 bad = 0;
     for (u32 k = 0; k < each; k++)
         for (u32 l = 0; l < LANES; l++) {
             const u32 at = (address[l] >> shift) + k;
-            const u32 read = static_cast<u32>(reader[at]);
-            const bool own = (read >> 5 & (THREAD_MASK >> 5)) == W.index && !(read & FLAG);
-            fine &= (static_cast<u32>(writer[at]) < limit) & ((read < limit) | own);
+            const u32 read = traces.reader[at];
+            const u32 foreign = ((read & (FLAG | THREAD_MASK)) >> 5) != W.index;
+            bad |= (traces.writer[at] >= limit) | ((read >= limit) & foreign);
         }
-    if (!fine) return false;
-    if (mask == ALL)
-        for (u32 k = 0; k < each; k++)
-            for (u32 l = 0; l < LANES; l++) writer[(address[l] >> shift) + k] = mine + l;
-    else
-        each_lane(mask, [&](u32 l) {
-            for (u32 k = 0; k < each; k++) writer[(address[l] >> shift) + k] = mine + l;
-        });
+    if (bad) return false;
+    each_lane(mask, [&](u32 l) {
+        for (u32 k = 0; k < each; k++) {
+            traces.writer[(address[l] >> shift) + k] = mine + l;
+            traces.writer_site[(address[l] >> shift) + k] = site;
+        }
+    });
     return true;
 }
 
+// Whether it is plain how many wavefronts there are: words that all lie within 128 bytes are in
+// different banks, and lanes side by side need as many passes as their bytes need.
+// Whether it is plain how many wavefronts there are: words that all lie within 128 bytes are in
+// different banks, and lanes side by side need as many passes as their bytes need.
 template <int N>
-bool same_or_dense(const u32* address, u32 mask, u32& wavefronts) {
-    if (mask != ALL || N < 4) return false;
-    bool dense = true, same = true;
-    for (u32 l = 0; l < LANES; l++) {
-        dense &= address[l] == address[0] + l * N;
-        same &= address[l] == address[0];
-    }
+bool is_plain(const Extent& extent, bool dense, u32 mask, u32& wavefronts) {
     wavefronts = N <= 4 ? 1 : static_cast<u32>(LANES * N / 128);
-    return dense || same;
+    if (N <= 4 && (extent.most >> 2) - (extent.least >> 2) < 32) return true;
+    return mask == ALL && N >= 4 && (dense || extent.most == extent.least);
 }
 
 template <int N>
 void load(Warp& W, u32 mask, const u32* address, u32 site, u8* pack, u32 kind) {
     if (!mask) return;
     const Launch& launch = *W.launch;
-    alignas(64) u32 all[LANES];
-    if (!in_bounds<N>(*W.block, mask, address, all)) {
+    alignas(64) u32 room[LANES];
+    const u32* all = spread(address, mask, room);
+    Extent extent(all);
+    if (!extent.inside(*W.block, N)) {
         mask = refuse(W, mask, address, site, N);
         if (!mask) return;
-        spread(address, mask, all);
-    }
-    if (launch.counts) {
-        u32 wavefronts;
-        if (!same_or_dense<N>(all, mask, wavefronts)) wavefronts = wavefronts_of<N>(all, mask);
-        count_shared(W, site, mask, N, wavefronts);
+        all = spread(address, mask, room);
+        extent = Extent(all);
     }
     const bool dense = is_dense<N>(all, mask);
+    if (launch.counts) {
+        u32 wavefronts;
+        if (!is_plain<N>(extent, dense, mask, wavefronts))
+            wavefronts = wavefronts_of<N>(all, mask);
+        count_shared(W, site, mask, N, wavefronts);
+    }
     if (launch.checks) {
-        const bool quick = kind == PLAIN && N >> launch.shared_granule_shift &&
-                           read_quick(W, all, dense, N, site);
-        if (!quick)
+        const Span span(all, extent, N, launch.shared_granule_shift);
+        if (kind == PLAIN && span.each && read_is_fine(W, span))
+            note_reads(W, mask, span, site);
+        else
             each_lane(mask, [&](u32 l) { watch_read(W, l, address[l], N, site, kind); });
     }
     const u8* shared = W.block->shared;
     if (dense) {
         memcpy(pack, shared + all[0], LANES * N);
     } else if (mask == ALL) {
-        for (u32 l = 0; l < LANES; l++) memcpy(pack + l * N, shared + all[l], N);
+        for (u32 l = 0; l < LANES; l++) memcpy(pack + l * N, shared + address[l], N);
     } else {
         each_lane(mask, [&](u32 l) { memcpy(pack + l * N, shared + address[l], N); });
     }
@@ -199,16 +262,21 @@ template <int N>
 void store(Warp& W, u32 mask, const u32* address, u32 site, const u8* pack, u32 kind) {
     if (!mask) return;
     const Launch& launch = *W.launch;
-    alignas(64) u32 all[LANES];
+    alignas(64) u32 room[LANES];
     W.worker->progress++;
-    if (!in_bounds<N>(*W.block, mask, address, all)) {
+    const u32* all = spread(address, mask, room);
+    Extent extent(all);
+    if (!extent.inside(*W.block, N)) {
         mask = refuse(W, mask, address, site, N);
         if (!mask) return;
-        spread(address, mask, all);
+        all = spread(address, mask, room);
+        extent = Extent(all);
     }
+    const bool dense = is_dense<N>(all, mask);
     if (launch.counts) {
         u32 wavefronts;
-        if (!same_or_dense<N>(all, mask, wavefronts)) wavefronts = wavefronts_of<N>(all, mask);
+        if (!is_plain<N>(extent, dense, mask, wavefronts))
+            wavefronts = wavefronts_of<N>(all, mask);
         count_shared(W, site, mask, N, wavefronts);
     }
     if (launch.checks) {
@@ -251,7 +319,7 @@ u8* atomic_shared(Warp& W, u32 lane, u32 address, u32 bytes, u32 site) {
     at[lane] = address;
     if (!refuse(W, 1u << lane, at, site, bytes)) return nullptr;
     if (W.launch->checks) {
-        if (!W.block->shared_writer[address >> W.launch->shared_granule_shift])
+        if (!W.block->traces.writer[address >> W.launch->shared_granule_shift])
             tell(W, NOT_WRITTEN, site, lane, address, bytes, 0);
         watch_write(W, lane, address, bytes, site, ATOMIC, nullptr);
     }
@@ -279,7 +347,7 @@ bool begin_copy(Warp& W, u32 lane, u32 address, u32 bytes, u32 site) {
             tell(W, wrong, site, lane, address, bytes, other);
             told = true;
         }
-        shadow.writer[first + k] = entry_of(site, CLOCK_MAX, W.index * LANES + lane);
+        shadow.write(first + k, entry_of(site, CLOCK_MAX, W.index * LANES + lane));
     }
     return true;
 }
@@ -291,9 +359,9 @@ void land_copy(Warp& W, const AsyncCopy& copy) {
     W.worker->progress++;
     if (!W.launch->checks) return;
     const u32 first = copy.to >> W.launch->shared_granule_shift;
+    SharedShadow shadow = shadow_of(W, copy.site);
     for (u32 k = 0; k < granules(*W.launch, copy.bytes); k++)
-        W.block->shared_writer[first + k] =
-            entry_of(copy.site, W.clock, W.index * LANES + copy.lane);
+        shadow.write(first + k, entry_of(copy.site, W.clock, W.index * LANES + copy.lane));
 }
 
 void read_row(Warp& W, u32 site, u32 lane, u32 address, u32 bytes, void* to) {
@@ -340,9 +408,13 @@ void load_matrix(Warp& W, u32 site, const u32* address, u32 matrices, u32 transp
     if (W.mask != W.alive || W.mask != ALL) return not_converged(W, site, W.mask);
     count_rows(W, site, address, matrices);
     const u32 used = matrices == 4 ? ALL : (1u << matrices * 8) - 1;
-    alignas(64) u32 all[LANES];
-    const bool quick = in_bounds<16>(*W.block, used, address, all) &&
-                       (!W.launch->checks || read_quick(W, all, false, 16, site));
+    alignas(64) u32 room[LANES];
+    const u32* all = spread(address, used, room);
+    const Extent extent(all);
+    const Span span(all, extent, 16, W.launch->shared_granule_shift);
+    const bool quick =
+        extent.inside(*W.block, 16) && (!W.launch->checks || read_is_fine(W, span));
+    if (quick && W.launch->checks) note_reads(W, used, span, site);
     u16 rows[LANES][8] = {};
     each_lane(used, [&](u32 l) {
         if (quick)

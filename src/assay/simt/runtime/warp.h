@@ -143,6 +143,7 @@ struct Warp {
     alignas(64) u16 m16[LANES];
     alignas(64) u32 tid[3][LANES];
     u32 mask, alive;              // active lanes of the running split; lanes that have not left
+    u32 all;                      // lanes that are threads of the block
     u32 passed;                   // the running split has been let through what it waited at
     u32 splits;                   // of the others
     Split split[LANES];
@@ -171,6 +172,10 @@ struct NamedBarrier {
     u32 who;    // bit mask of the warps that have arrived, waiting or not
 };
 
+struct Traces {  // of each granule of shared memory: shadow.h
+    u32 *writer, *writer_site, *reader, *reader_site;
+};
+
 struct Block {
     u32 id[3];
     u64 number;                  // over all launches that share a shadow
@@ -178,8 +183,7 @@ struct Block {
     u32 clock;                   // source of the warps' clocks
     u8* shared;
     u32 shared_bytes;
-    u64* shared_writer;
-    u64* shared_reader;
+    Traces traces;
     NamedBarrier barrier[16];
     Warp* warp;
     u64 acquired;                // see sync.cc
