@@ -7,7 +7,6 @@ rounded as `runtime/tensor.h` says, which leaves it at most one last bit of S aw
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -16,7 +15,6 @@ from tensor import fragments, matrices
 from tensor.kernels import HEAD, READ, WRITTEN, mma_kernel, shares
 from tensor.products import (
     BITS,
-    LAST,
     Product,
     cancelling,
     exact,
@@ -37,17 +35,31 @@ WMMA = [product(form) for form in FORMS if form.startswith("wmma.mma") and ".row
 Operands = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def operands(form: Product, rng: np.random.Generator, count: int) -> Operands:
-    """Random ones for half of the trials, and sums that nearly vanish for the others."""
+def operands(form: Product, rng: np.random.Generator) -> Operands:
+    """TRIALS of each: random numbers, sums that nearly vanish, and any bits whatever: subnormals,
+    infinities, NaN (f64: numbers, since any bits would be out of every range)."""
     m, n, k = form.shape
-    half = count // 2
-    shapes = ((form.a, (m, k)), (form.b, (k, n)), (form.c, (m, n)))
-    plain = [random_bits(rng, kind, (half, *shape)) for kind, shape in shapes]
-    hard = cancelling(rng, form, count - half)
-    a, b, c = (np.concatenate(pair) for pair in zip(plain, hard, strict=True))
+    sides = ((form.a, (m, k)), (form.b, (k, n)), (form.c, (m, n)))
+    plain = [random_bits(rng, kind, (2, *shape)) for kind, shape in sides]
+    hard = cancelling(rng, form, 1)
+    wild = [
+        random_bits(rng, kind, (1, *shape))
+        if kind == "f64"
+        else rng.integers(0, 1 << BITS[kind], (1, *shape), dtype=np.uint64)
+        for kind, shape in sides
+    ]
+    a, b, c = (np.concatenate(three) for three in zip(plain, hard, wild, strict=True))
     if form.whole:  # some sums at the limits
         c[0, :, :2] = 0x7FFFFFFF
         c[0, :, 2:4] = 0x80000000
+    elif form.d != "f64":  # of the last trial, some rows are small or without infinity and NaN
+        rows = slice(0, m // 2)
+        a[3, rows] = random_bits(rng, form.a, (m // 2, k), spread=6 if BITS[form.a] > 8 else 2)
+        b[3, :, 0] = random_bits(rng, form.b, (k,))
+        c[3, rows, 0] = 0
+        a[3, 1] = 1  # the least subnormal
+        b[3, :, 1] = 1
+        c[3, 1, :2] = 1
     return a, b, c
 
 
@@ -65,34 +77,44 @@ def results(form: Product, registers: np.ndarray) -> np.ndarray:
     return fragments.take(registers, fragments.C[m], BITS[form.d], m, n)
 
 
+NAN = {"f32": 0x7FFFFFFF, "f16": 0x7FFF}
+
+
 def check(form: Product, got: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
     """That D's bits are what the runtime promises."""
-    found, wanted = values(got, form.d), exact(form, a, b, c)
+    with np.errstate(invalid="ignore", over="ignore"):
+        found, wanted = values(got, form.d), exact(form, a, b, c)
+        size = weight(form, a, b, c)
+        nearest = wanted.astype(np.float64).astype(np.float16)
     if form.whole:
         np.testing.assert_array_equal(found, wanted)
         return
-    size = weight(form, a, b, c)
     if form.d == "f64":
         assert np.all(np.abs(found - wanted) <= (form.shape[2] + 1) * 2.0**-53 * size)
         return
+    lost = np.isnan(wanted)
+    assert np.all(got[lost] == NAN[form.d])
+    assert not np.isnan(found[~lost]).any()
     if form.d == "f16":
-        nearest = wanted.astype(np.float64).astype(np.float16)
-        np.testing.assert_array_equal(found, nearest.astype(np.float64))
+        np.testing.assert_array_equal(found[~lost], nearest[~lost].astype(np.float64))
         return
+    beyond = ~lost & (np.abs(wanted) >= 2.0**128)
+    np.testing.assert_array_equal(found[beyond], np.sign(wanted[beyond]) * np.inf)
+    fits = ~lost & ~beyond
+    found, wanted, size = found[fits], wanted[fits], size[fits]
     # Toward zero: no further from zero than the sum, and less than a last bit short of it. The
     # sum itself is that of f64's.
     slack = (form.shape[2] + 1) * 2.0**-52 * size
     step = np.spacing(np.abs(found).astype(np.float32)).astype(np.float64)
-    short = (np.abs(wanted) - np.abs(found)).astype(np.float64)
+    short = np.where(found == 0, np.abs(wanted), (wanted - found) * np.sign(found))
     assert np.all((short >= -slack) & (short <= step + slack))
-    assert np.all((np.sign(found) == np.sign(wanted)) | (np.abs(wanted) <= slack + step))
 
 
 @lru_cache
 def run_mma() -> dict[str, tuple[np.ndarray, Operands]]:
     """Form -> (bits of D, operands), of one kernel that runs them all."""
     rng = np.random.default_rng(1)
-    inputs = [operands(form, rng, TRIALS) for form in MMA]
+    inputs = [operands(form, rng) for form in MMA]
     memory = np.zeros((len(MMA), TRIALS, READ, 32), np.uint64)
     for place, form, three in zip(memory, MMA, inputs, strict=True):
         packed = [fragment(form, bits, use) for bits, use in zip(three, "abc", strict=True)]
@@ -124,7 +146,7 @@ def run_wmma() -> np.ndarray:
     rng = np.random.default_rng(2)
     memory = np.zeros((len(RUNS), TRIALS, matrices.STRETCH), np.uint8)
     for run, trials in zip(RUNS, memory, strict=True):
-        for place, bits in zip(run.places, operands(run.form, rng, TRIALS), strict=False):
+        for place, bits in zip(run.places, operands(run.form, rng), strict=False):
             for trial, its in zip(trials, bits, strict=True):
                 place.view(trial)[...] = its
     table = np.repeat(matrices.table_of(RUNS), TRIALS, axis=0)

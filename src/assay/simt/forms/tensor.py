@@ -184,6 +184,7 @@ PRODUCTS = (
     *(f"{shape}.f32.{{A:bf16}}.bf16.{{C:f32}}" for shape in SHAPES),
     f"{TF32}.f32.{{A:tf32}}.tf32.{{C:f32}}",
     f"{DOUBLE}[.rn].f64.{{A:f64}}.f64.{{C:f64}}",
+    f"{DOUBLE}.f64.{{A:f64}}.f64.{{C:f64}}.rn",  # as NVRTC writes it; ptxas takes both
     *(f"{shape}.s32.{{A:s8}}.s8.{{C:s32}}[.satfinite]" for shape in SHAPES),
     *(f"{shape}.s32.{{A:u8}}.u8.{{C:s32}}[.satfinite]" for shape in SHAPES),
 )
