@@ -2,9 +2,10 @@
 
 from ..types import Fault
 from .counts import Access, Counts
+from .drop import Synchronisation
 from .faults import NotCheckable
 from .memory import Memory
-from .module import DEFAULT_ARCH, Kernel, Launched, load
+from .module import DEFAULT_ARCH, Kernel, Launched, barriers, load
 from .watch import Watch
 
 __all__ = [
@@ -16,6 +17,8 @@ __all__ = [
     "Launched",
     "Memory",
     "NotCheckable",
+    "Synchronisation",
     "Watch",
+    "barriers",
     "load",
 ]

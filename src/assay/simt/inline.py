@@ -1,4 +1,4 @@
-"""Calls of device functions, replaced by their bodies: every kernel becomes one function."""
+"""A kernel as one function: calls become the bodies they call, the carry flag a register."""
 
 from __future__ import annotations
 
@@ -24,7 +24,23 @@ def flatten(program: Program, entry: str) -> Function:
         body=[],
     )
     _Inliner(program, made).copy(function, "", {}, (entry,))
+    made.body = [item if isinstance(item, Label) else _with_carry(item) for item in made.body]
+    made.registers[CARRY] = "pred"
     return made
+
+
+CARRY = "%cc"
+"""The carry flag, which `.cc` writes and `addc`, `subc` and `madc` read."""
+
+
+def _with_carry(item: Instruction) -> Instruction:
+    """The same instruction with the flag among its operands, as the form table has it."""
+    operands = item.operands
+    if ".cc" in item.form:
+        operands = (f"{operands[0]}|{CARRY}", *operands[1:])
+    if item.opcode in ("addc", "subc", "madc"):
+        operands = (*operands, CARRY)
+    return replace(item, operands=operands)
 
 
 class _Inliner:

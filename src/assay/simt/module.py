@@ -5,9 +5,8 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -19,10 +18,12 @@ from . import layout
 from .build import library, runtime
 from .code import FIRST_WINDOW, WINDOW_SHIFT, Code
 from .counts import Counts
+from .drop import Synchronisation, synchronisations, without
 from .emit import emit
 from .faults import NotCheckable
 from .inline import flatten
-from .memory import Memory, Window, is_array, number_blocks
+from .memory import Memory, Window, number_blocks
+from .parameters import Packed, Parameters
 from .parse import parse
 from .ptx import Program, Variable
 from .results import counts_of, faults_of
@@ -118,7 +119,7 @@ class Kernel:
                 f"{self.name}: shared memory: asked {shared:,} + static "
                 f"{self.code.static_shared:,}; at most {most:,} on {self.arch}"
             )
-        parameters = _Parameters(self.name, self.code.parameters, memory).pack(args)
+        parameters = Parameters(self.name, self.code.parameters, memory).pack(args)
         windows = [*self._own_windows(), *memory.windows]
         threads = self._threads(math.prod(three[0]), threads, windows)
         before = _snapshot(windows) if threads > 1 else []
@@ -175,98 +176,6 @@ def _check(name: str, block: tuple[int, int, int]) -> None:
         raise LaunchError(f"{name}: {math.prod(block):,} threads a block, limit 1,024")
 
 
-FORMATS = {
-    **{"u8": "B", "s8": "b", "b8": "B", "u16": "H", "s16": "h", "b16": "H", "u32": "I"},
-    **{"s32": "i", "b32": "I", "u64": "Q", "s64": "q", "b64": "Q", "f32": "f", "f64": "d"},
-}
-
-
-class _Parameters:
-    """Arguments as the bytes that a kernel reads its parameters from."""
-
-    def __init__(self, kernel: str, declared: list[tuple[str, str, int, int]], memory: Memory):
-        self.kernel, self.declared, self.memory = kernel, declared, memory
-
-    def pack(self, args: Sequence[Any]) -> list[tuple[int, bytes | tuple[Window, int]]]:
-        """(offset, bytes or a pointer) of each. Structs come as lists of both."""
-        if len(args) != len(self.declared):
-            raise LaunchError(
-                f"{self.kernel} takes {len(self.declared)} arguments, and got {len(args)}"
-            )
-        made: list[tuple[int, bytes | tuple[Window, int]]] = []
-        for index, value in enumerate(args):
-            if is_array(value):
-                self.memory.window_of(value, f"argument {index}")
-        for index, (value, (_, kind, size, offset)) in enumerate(zip(args, self.declared)):
-            made += self._one(index, value, kind, size, offset)
-        return made
-
-    def _one(
-        self, index: int, value: Any, kind: str, size: int, offset: int
-    ) -> list[tuple[int, bytes | tuple[Window, int]]]:
-        if isinstance(value, np.generic) and not isinstance(value, np.void):
-            value = value.item()
-        if is_array(value) and not isinstance(value, np.void):
-            if size != 8:
-                raise LaunchError(
-                    f"{self.kernel}: argument {index} is declared .{kind} of {size} bytes, and got "
-                    "a tensor"
-                )
-            _on_cpu(self.kernel, index, value)
-            return [(offset, self.memory.window_of(value))]
-        if value is None:
-            return [(offset, bytes(size))]
-        if isinstance(value, (bytes, bytearray, np.void, ctypes._SimpleCData)):
-            return self._struct(index, _raw(value), size, offset)
-        if not isinstance(value, (bool, int, float)):
-            raise LaunchError(
-                f"{self.kernel}: argument {index} is a {type(value).__name__}; pass a CPU tensor, "
-                "a NumPy array, a number, None, or the bytes of a struct"
-            )
-        return [(offset, self._number(index, value, kind, size))]
-
-    def _number(self, index: int, value: Any, kind: str, size: int) -> bytes:
-        letter = FORMATS.get(kind)
-        if letter is None or struct.calcsize(letter) != size:
-            raise LaunchError(f"{self.kernel}: argument {index} is {size} bytes, and got {value!r}")
-        if isinstance(value, float) and kind[0] != "f":
-            raise LaunchError(f"{self.kernel}: argument {index} is declared .{kind}, got {value!r}")
-        if kind[0] != "f":
-            bits = 8 * size
-            if not -(1 << (bits - 1)) <= int(value) < (1 << bits):
-                raise LaunchError(
-                    f"{self.kernel}: argument {index} has {bits} bits; {value} does not fit"
-                )
-            return (int(value) & ((1 << bits) - 1)).to_bytes(size, "little")
-        return struct.pack(f"<{letter}", float(value))
-
-    def _struct(
-        self, index: int, value: bytes, size: int, offset: int
-    ) -> list[tuple[int, bytes | tuple[Window, int]]]:
-        """Its bytes, with the addresses that lie in known memory made pointers into windows."""
-        if len(value) != size:
-            raise LaunchError(
-                f"{self.kernel}: argument {index} has {size} bytes, and got {len(value)}"
-            )
-        made: list[tuple[int, bytes | tuple[Window, int]]] = [(offset, value)]
-        for at in range(0, size - 7, 8):
-            address = int.from_bytes(value[at : at + 8], "little")
-            window = self.memory.find(address) if address > 4096 else None
-            if window is not None:
-                made.append((offset + at, (window, address - window.start)))
-        return made
-
-
-def _raw(value: Any) -> bytes:
-    return bytes(value)
-
-
-def _on_cpu(kernel: str, index: int, value: Any) -> None:
-    device = getattr(value, "device", None)
-    if device is not None and getattr(device, "type", "cpu") != "cpu":
-        raise LaunchError(f"{kernel}: argument {index} is on {device}; this launch is on the CPU")
-
-
 @dataclass(frozen=True)
 class _Result:
     launched: Launched
@@ -281,7 +190,7 @@ class _Launch:
         kernel: Kernel,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
-        parameters: list[tuple[int, bytes | tuple[Window, int]]],
+        parameters: Packed,
         windows: list[Window],
         shared: int,
         order: int,
@@ -341,7 +250,7 @@ class _Launch:
         )
         self._shadows()
 
-    def _bytes(self, parameters: list[tuple[int, bytes | tuple[Window, int]]]) -> Any:
+    def _bytes(self, parameters: Packed) -> Any:
         size = max((o + s for _, _, s, o in self.kernel.code.parameters), default=0)
         made = np.zeros(max(size, 1), np.uint8)
         for offset, value in parameters:
@@ -404,31 +313,49 @@ def load(
     entry: str | None = None,
     *,
     checks: bool = True,
+    drop: int | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Kernel:
     """A kernel of a PTX text; without `entry`, its only one.
 
-    Raises NotCheckable for instructions that can't be run here, BuildError if g++ fails.
+    drop: leaves out this one of its `barriers`. Raises NotCheckable for instructions that can't
+    be run here, BuildError if g++ fails.
     """
-    key = (ptx, entry, checks)
+    key = (ptx, entry, checks, drop)
     if key not in _loaded:
-        _loaded[key] = _load(ptx, entry, checks, say)
+        _loaded[key] = _load(ptx, entry, checks, drop, say)
         while len(_loaded) > MOST_LOADED:
             _loaded.pop(next(iter(_loaded)))
     return _loaded[key]
 
 
-_loaded: dict[tuple[str, str | None, bool], Kernel] = {}
+_loaded: dict[tuple[str, str | None, bool, int | None], Kernel] = {}
 MOST_LOADED = 256
 
 
-def _load(ptx: str, entry: str | None, checks: bool, say: Callable[[str], None]) -> Kernel:
+def barriers(ptx: str, entry: str | None = None) -> tuple[Synchronisation, ...]:
+    """The barriers, waits and fences of a kernel, in the order of its code."""
     module = _module(ptx)
+    return synchronisations(flatten(module.program, _entry(module, entry)))
+
+
+def _entry(module: Module, entry: str | None) -> str:
     kernels = module.program.kernels()
     name = entry or (kernels[0] if len(kernels) == 1 else "")
     if name not in kernels:
         raise LaunchError(f"no kernel {entry!r} in this PTX; those in it: {', '.join(kernels)}")
-    code = emit(module.program, flatten(module.program, name))
+    return name
+
+
+def _load(
+    ptx: str, entry: str | None, checks: bool, drop: int | None, say: Callable[[str], None]
+) -> Kernel:
+    module = _module(ptx)
+    name = _entry(module, entry)
+    function = flatten(module.program, name)
+    if drop is not None:
+        function = without(function, drop)
+    code = emit(module.program, function)
     built, build = library(name, code.source, say)
     _variables(module, code)
     return Kernel(name, module, code, built.kernel, build, checks)
@@ -455,6 +382,3 @@ def _addresses(module: Module, windows: list[Variable]) -> None:
             module.variables[variable.name][offset : offset + 8] = np.frombuffer(
                 address.to_bytes(8, "little"), np.uint8
             )
-
-
-__all__ = ["DEFAULT_ARCH", "Kernel", "Launched", "load", "replace"]

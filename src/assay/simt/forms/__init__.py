@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from functools import lru_cache
 
+from . import integer
 from .table import Action, Lane, Match, Table, Values
 
 FILES = (
@@ -29,6 +30,7 @@ def table() -> Table:
     made = Table()
     for name in FILES:
         made.add(importlib.import_module(f".{name}", __name__).FORMS)
+    made.add(integer.CARRY)
     return made
 
 

@@ -110,6 +110,7 @@ void watch_read(Warp& W, Window& window, u64 number, u32 lane, u64 offset, u32 b
 void watch_write(Warp& W, Window& window, u64 number, u32 lane, u64 offset, u32 bytes, u32 site,
                  u64 address, u32 kind, const u8* value) {
     GlobalShadow shadow = shadow_of(W, number);
+    W.worker->wrote[number] = 1;
     const u64 first = offset >> W.launch->granule_shift;
     bool told = false;
     for (u32 k = 0; k < granules(*W.launch, bytes); k++) {
@@ -175,6 +176,7 @@ bool read_dense(Warp& W, const Window& window, u64 number, u64 offset, u32 bytes
 
 bool write_dense(Warp& W, const Window& window, u64 number, u64 offset, u32 bytes, u32 site) {
     GlobalShadow shadow = shadow_of(W, number);
+    W.worker->wrote[number] = 1;
     const u32 shift = W.launch->granule_shift;
     const u64 first = offset >> shift;
     const u32 count = bytes >> shift, each = count / LANES;

@@ -6,10 +6,24 @@
 #include <thread>
 #include <vector>
 
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
 #include "access.h"
 #include "sync.h"
 
 namespace {
+
+// IEEE arithmetic on this thread: the process may have asked for denormals to be flushed.
+struct Arithmetic {
+#if defined(__SSE__)
+    static constexpr u32 PLAIN_IEEE = 0x1F80;
+    u32 kept = _mm_getcsr();
+    Arithmetic() { _mm_setcsr(PLAIN_IEEE); }
+    ~Arithmetic() { _mm_setcsr(kept); }
+#endif
+};
 
 constexpr u64 IDLE_ROUNDS = 2000;  // rounds in which nothing changed before it is a deadlock
 
@@ -95,7 +109,7 @@ void start(Memory& memory, Block& block, Worker& worker, u64 linear) {
         W.passed = W.splits = W.pc = W.floor = W.free_run = W.spins = 0;
         W.state = RUNNING;
         W.clock = 1;
-        W.steps = 0;
+        W.steps = W.acquired = 0;
         W.copies.count = 0;
         memset(W.copies_committed, 0, sizeof W.copies_committed);
         if (W.known) memset(W.known, 0, MAX_WARPS * sizeof(u32));
@@ -170,6 +184,7 @@ std::vector<u32> ascending(u64 count) {
 }
 
 void run_apart(Worker& worker, u32 first, u32 step) {
+    const Arithmetic arithmetic;
     Launch& launch = *worker.launch;
     const u64 blocks = u64{launch.grid[0]} * launch.grid[1] * launch.grid[2];
     Memory memory(launch);
@@ -189,7 +204,28 @@ void run_apart(Worker& worker, u32 first, u32 step) {
     }
 }
 
+// Whether what one core's blocks wrote, another's touched: cores keep shadows of their own.
+bool cores_meet(const Launch& launch, const std::vector<Worker>& workers) {
+    const u64 limit = launch.first_block << 32;
+    for (u64 w = 0; w < launch.windows; w++) {
+        const u64 granules = launch.window[w].bytes >> launch.granule_shift;
+        for (const Worker& one : workers) {
+            if (!one.wrote[w]) continue;
+            for (const Worker& other : workers) {
+                if (&one == &other) continue;
+                u64 both = 0;
+                const u64 *wrote = one.writer[w], *too = other.writer[w], *read = other.reader[w];
+                for (u64 g = 0; g < granules; g++)
+                    both |= (wrote[g] >= limit) & ((too[g] >= limit) | (read[g] >= limit));
+                if (both) return true;
+            }
+        }
+    }
+    return false;
+}
+
 void run_together(Worker& worker) {
+    const Arithmetic arithmetic;
     Launch& launch = *worker.launch;
     const u64 blocks = u64{launch.grid[0]} * launch.grid[1] * launch.grid[2];
     std::vector<Block> all(blocks);
@@ -251,11 +287,13 @@ extern "C" void simt_launch(Launch* launch) {
     std::vector<std::vector<SiteCount>> sites(count);
     std::vector<std::vector<BlockCount>> blocks(count);
     std::vector<Worker> workers(count);
+    std::vector<std::vector<u8>> wrote(count);
     for (u32 t = 0; t < count; t++) {
         sites[t].assign(launch->sites + 1, SiteCount{});
         blocks[t].assign(launch->blocks_of_code + 1, BlockCount{});
+        wrote[t].assign(launch->windows + 1, 0);
         workers[t] = Worker{launch, sites[t].data(), blocks[t].data(), 0, launch->writer[t],
-                            launch->reader[t], launch->writer_site[t], nullptr, 0};
+                            launch->reader[t], launch->writer_site[t], wrote[t].data(), nullptr, 0};
     }
     if (launch->communicates) {
         run_together(workers[0]);
@@ -265,6 +303,7 @@ extern "C" void simt_launch(Launch* launch) {
             others.emplace_back([&, t] { run_apart(workers[t], t, count); });
         run_apart(workers[0], 0, count);
         for (std::thread& other : others) other.join();
+        if (count > 1 && launch->checks) launch->conflict = cores_meet(*launch, workers);
     }
     for (u32 t = 0; t < count; t++) {
         for (u64 i = 0; i < launch->sites; i++) {

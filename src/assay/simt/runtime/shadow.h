@@ -36,6 +36,7 @@ enum AccessKind : u32 { PLAIN, ATOMIC, STRONG };
 
 // Global memory of one window as this worker sees it.
 struct GlobalShadow {
+    static constexpr bool across_blocks = true;
     u64* writer;
     u64* reader;
     u32* site;   // of the last write
@@ -54,6 +55,7 @@ struct GlobalShadow {
 
 // Shared memory of one block.
 struct SharedShadow {
+    static constexpr bool across_blocks = false;
     Traces traces;
     u64 high;    // the site
 
@@ -124,7 +126,7 @@ u32 write_fault(const Warp& W, const Shadow& shadow, u64 granule, u32 lane, u32 
         // Several unordered readers: which of them are known to this warp cannot be told where
         // only some warps meet, or where blocks wait for one another; then nothing is said.
         if (same && clock_of(reader) <= W.floor) return 0;
-        if (W.known || W.launch->communicates || kind != PLAIN) return 0;
+        if (W.known || (Shadow::across_blocks && W.launch->communicates) || kind != PLAIN) return 0;
         other = reader;
         return RACE_WITH_READ;
     }

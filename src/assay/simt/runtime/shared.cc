@@ -51,7 +51,7 @@ void acquire_from(Warp& W, u64 entry) {
 }
 
 void tell(Warp& W, u32 kind, u32 site, u32 lane, u32 address, u32 bytes, u64 other) {
-    fault(W, kind, site, lane, shared_to_generic(W, address), bytes, thread_of(other),
+    fault(W, kind, site, lane, shared_to_generic(W, address), bytes, other & (FLAG | THREAD_MASK),
           static_cast<u32>(other >> 32));
 }
 

@@ -38,10 +38,15 @@ u32 clock_after(Block& block) {
 // All warps of the block have met: everything before is below their floor.
 void join_all(Block& block) {
     const u32 floor = block.clock, clock = clock_after(block);
+    if (block.warp[0].launch->communicates) block.floors.push(floor);
+    u64 acquired = 0;
+    for (u32 w = 0; w < block.warps; w++)
+        acquired = block.warp[w].acquired > acquired ? block.warp[w].acquired : acquired;
     for (u32 w = 0; w < block.warps; w++) {
         Warp& W = block.warp[w];
         W.floor = floor;
         W.clock = clock;
+        W.acquired = acquired;
         if (W.known) memset(W.known, 0, MAX_WARPS * sizeof(u32));
     }
 }
@@ -49,16 +54,21 @@ void join_all(Block& block) {
 // Some warps have met: each knows what the others knew and did. who: all that arrived.
 void join_some(Block& block, u32 waiting, u32 who) {
     u32 joined[MAX_WARPS] = {};
+    u64 acquired = 0;
     each_lane(who, [&](u32 w) {
         Warp& W = block.warp[w];
         keep_later(joined[w], W.clock);
+        acquired = W.acquired > acquired ? W.acquired : acquired;
         if (W.known)
             for (u32 v = 0; v < MAX_WARPS; v++) keep_later(joined[v], W.known[v]);
     });
     const u32 clock = clock_after(block);
     each_lane(who, [&](u32 w) {
         Warp& W = block.warp[w];
-        if (waiting >> w & 1) memcpy(known_of(W), joined, sizeof joined);
+        if (waiting >> w & 1) {
+            memcpy(known_of(W), joined, sizeof joined);
+            W.acquired = acquired;
+        }
         W.clock = clock;
     });
 }
@@ -104,8 +114,7 @@ void synced(Warp& W) { next_clock(W); }
 
 void fence(Warp& W, u32 scope) {
     if (scope && W.launch->communicates) {
-        W.block->releases.push(W.block->clock);
-        W.block->releases.push(++W.worker->tick);
+        W.block->releases.push({W.index, W.clock, W.floor, ++W.worker->tick});
     }
     next_clock(W);
 }
@@ -179,27 +188,54 @@ u32 wait_lanes(Warp& W, u32 pc, u32 site, u32 members) {
     return next_split(W);
 }
 
+namespace {
+
+// The floor of a warp of this block while its clock was this.
+u32 floor_at(const Block& block, u32 clock) {
+    u32 floor = 0;
+    for (u32 i = 0; i < block.floors.count && block.floors.items[i] < clock; i++)
+        floor = block.floors.items[i];
+    return floor;
+}
+
+// Whether a fence came after what has this entry, in the same block.
+bool covers(const Release& release, u64 entry) {
+    const u32 clock = clock_of(entry);
+    return clock <= (release.warp == thread_of(entry) >> 5 ? release.clock : release.floor);
+}
+
+}  // namespace
+
+// A strong access of this warp has seen one of another block: all that fences before that one
+// released is known from now on.
 void acquire_block(Warp& W, u64 entry) {
     const Block* from = block_of(W, entry);
     if (!from) return;
+    const u32 warp = thread_of(entry) >> 5, floor = floor_at(*from, clock_of(entry));
     u64 tick = from->acquired;
-    for (u32 i = 0; i < from->releases.count; i += 2)
-        if (from->releases.items[i] < clock_of(entry) && from->releases.items[i + 1] > tick)
-            tick = from->releases.items[i + 1];
+    for (u32 i = 0; i < from->releases.count; i++) {
+        const Release& release = from->releases.items[i];
+        const bool before =
+            release.warp == warp ? release.clock < clock_of(entry) : release.clock <= floor;
+        if (before && release.tick > tick) tick = release.tick;
+    }
+    if (tick > W.acquired) W.acquired = tick;
     if (tick > W.block->acquired) W.block->acquired = tick;
 }
 
 void acquire_warp(Warp& W, u64 entry) {
-    keep_later(known_of(W)[thread_of(entry) >> 5], clock_of(entry));
+    const Warp& from = W.block->warp[thread_of(entry) >> 5];
+    keep_later(known_of(W)[from.index], clock_of(entry));
+    W.acquired = from.acquired > W.acquired ? from.acquired : W.acquired;
 }
 
 bool ordered_blocks(const Warp& W, u64 entry) {
     if (!W.launch->communicates) return false;
     const Block* from = block_of(W, entry);
     if (!from) return false;
-    for (u32 i = 0; i < from->releases.count; i += 2)
-        if (from->releases.items[i] >= clock_of(entry))
-            return W.block->acquired >= from->releases.items[i + 1];
+    for (u32 i = 0; i < from->releases.count; i++)
+        if (covers(from->releases.items[i], entry))
+            return W.acquired >= from->releases.items[i].tick;
     return false;
 }
 

@@ -156,6 +156,7 @@ struct Warp {
     u32 barrier_id, barrier_count, barrier_site;
     u32 vote;                     // what bar.red gave
     u32* known;                   // clocks of the other warps that are known beyond the floor
+    u64 acquired;                 // the latest tick it knows of other blocks
     u32 copies_committed[LANES];
     List<AsyncCopy> copies;
     u8* registers;
@@ -176,6 +177,11 @@ struct Traces {  // of each granule of shared memory: shadow.h
     u32 *writer, *writer_site, *reader, *reader_site;
 };
 
+struct Release {  // a fence: sync.cc
+    u32 warp, clock, floor;
+    u64 tick;
+};
+
 struct Block {
     u32 id[3];
     u64 number;                  // over all launches that share a shadow
@@ -186,8 +192,9 @@ struct Block {
     Traces traces;
     NamedBarrier barrier[16];
     Warp* warp;
-    u64 acquired;                // see sync.cc
-    List<u64> releases;          // pairs: clock, tick
+    u64 acquired;                // the latest tick that a warp of it has acquired: sync.cc
+    List<Release> releases;
+    List<u32> floors;            // of its barriers, rising
     u32 finished;
     u64 linear;
 };
@@ -200,6 +207,7 @@ struct Worker {
     u64** writer;                // shadow of each window, of this worker: shadow.h
     u64** reader;
     u32** writer_site;
+    u8* wrote;                   // whether its blocks wrote to a window
     Block* all_blocks;           // of the launch, where they wait for one another
     u64 tick;                    // counts the fences of all blocks
 };
