@@ -167,10 +167,7 @@ class _Teller:
         return who
 
     def _memory(self, raw: Any, site: Site | None, who: str) -> str:
-        verb = (
-            "writes" if site and site.text.split(".")[0].lstrip("@!%p0123456789 ") == "st" else ""
-        )
-        verb = verb or ("reads" if raw.kind in (NOT_WRITTEN, IN_FLIGHT) else "touches")
+        verb = VERBS.get(_opcode(site.text), "reads") if site else "touches"
         what = f"{who} {verb} {raw.bytes} bytes of {self._where(raw.address)}"
         if raw.kind == OUT_OF_BOUNDS:
             return f"{who} {verb} {raw.bytes} bytes {self._beyond(raw)}"
@@ -187,12 +184,11 @@ class _Teller:
     def _party(self, raw: Any) -> str:
         """The other one: shared memory notes the thread, global memory its block as well."""
         verb = "a read by" if raw.kind == RACE_WITH_READ else "a write by"
-        shared = raw.address >> WINDOW_SHIFT == 0xF0
-        if shared:
-            return f"{verb} thread {_brief(self._thread(raw.other))}"
         flag, clock = raw.other >> 10 & 1, (raw.other & 0xFFFFFFFF) >> 11
         if raw.kind == RACE_WITH_READ and flag:
-            return "several reads"
+            return "reads by several threads"
+        if raw.address >> WINDOW_SHIFT == 0xF0:
+            return f"{verb} thread {_brief(self._thread(raw.other & 1023))}"
         if clock == (1 << 21) - 1:
             return f"{verb} other blocks"
         number = (raw.other >> 32) - self.first_block
@@ -258,10 +254,17 @@ def counts_of(code: Code, sites: Any, block_counts: Any) -> Counts:
     return Counts(merge(lines))
 
 
+VERBS = {"st": "writes", "stmatrix": "writes", "atom": "updates", "red": "updates"}
+"""What an instruction does to memory; any other reads."""
+
+
+def _opcode(text: str) -> str:
+    words = text.split()
+    return (words[1] if words[0].startswith("@") else words[0]).split(".")[0]
+
+
 def _kind(site: Site) -> str:
-    words = site.text.split()
-    form = words[1] if words[0].startswith("@") else words[0]
-    opcode = form.split(".")[0]
+    opcode = _opcode(site.text)
     what = {"ld": "load", "st": "store", "atom": "atomic", "red": "atomic", "cp": "copy"}
     what |= {"ldmatrix": "load", "stmatrix": "store"}
     return f"{site.space or 'warp'} {what.get(opcode, opcode)}"
