@@ -18,16 +18,26 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from compiling import compiled
 from kernels import (
+    counting,
     elementwise,
+    lanes,
+    products,
+    waiting,
     moving,
+    numeric,
 )
-from kernels.entry import FOLDER, Arguments, Entry
+from kernels.entry import FOLDER, Arguments, Entry, Pointers
 
 import assay.simt as simt
 
 ENTRIES: tuple[Entry, ...] = (
     *elementwise.ENTRIES,
     *moving.ENTRIES,
+    *products.ENTRIES,
+    *counting.ENTRIES,
+    *lanes.ENTRIES,
+    *numeric.ENTRIES,
+    *waiting.ENTRIES,
 )
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 SEED = 1
@@ -82,11 +92,21 @@ def run_cuda(entry: Entry, args: Arguments, kernel: Any = None, **options: Any) 
     launched = kernel.launch(
         entry.grid, entry.block, given, shared=entry.shared, memory=memory, **options
     )
-    return Ran(args, [args[position] for position in entry.outputs], (launched,))
+    return Ran(args, [written(args[at]) for at in entry.outputs], (launched,))
+
+
+def written(arg: Any) -> torch.Tensor:
+    """The tensor that an argument writes: of a struct, the last."""
+    tensors = [part for part in arg if torch.is_tensor(part)] if isinstance(arg, list) else [arg]
+    return tensors[-1]
 
 
 def as_passed(arg: Any, memory: simt.Memory) -> Any:
     """A struct comes as a list of its fields: tensors become the addresses of their memory."""
+    if isinstance(arg, Pointers):
+        for row in arg.rows:
+            memory.window_of(row)
+        return arg.tensor
     if not isinstance(arg, list):
         return arg
     parts = []
@@ -107,9 +127,9 @@ WAYS: dict[str, Any] = {
 def wrong(entry: Entry, ran: Ran, seed: int = SEED) -> str:
     """What is not as the reference says, or an empty text."""
     relative, absolute, why = entry.tolerance
-    for position, (got, want) in enumerate(
-        zip(ran.outputs, entry.reference(entry.make(seed)), strict=True)
-    ):
+    outputs = entry.canonical(ran.outputs) if entry.canonical else ran.outputs
+    wanted = entry.reference(entry.make(seed))
+    for position, (got, want) in enumerate(zip(outputs, wanted, strict=True)):
         if got.numel() != want.numel():
             return f"output {position}: {got.numel()} elements, wanted {want.numel()}"
         got = got.reshape(want.shape)

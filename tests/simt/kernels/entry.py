@@ -51,8 +51,18 @@ class Entry:
     unwritten: tuple[int, ...] = ()
     mutate: bool = False
     tags: frozenset[str] = frozenset()
+    canonical: Callable[[list[torch.Tensor]], list[torch.Tensor]] | None = None
+    """From outputs that depend on the order of threads to what does not."""
     printed: str = ""
     """What the kernel's printf must write; lines in any order."""
+
+
+class Pointers(list[Any]):
+    """A tensor of addresses, and the tensors at them."""
+
+    def __init__(self, tensor: torch.Tensor, rows: list[torch.Tensor]):
+        super().__init__()
+        self.tensor, self.rows = tensor, rows
 
 
 def seeded(seed: int) -> torch.Generator:

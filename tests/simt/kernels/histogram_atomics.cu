@@ -20,7 +20,7 @@ __global__ void histogram_shared(unsigned* count, const unsigned char* x, int n)
     if (own[k]) atomicAdd(count + k, own[k]);
 }
 
-// A histogram a warp in dynamic shared memory, bins as bytes packed in words by shifts.
+// A histogram of 16 bins a warp in dynamic shared memory, added up at the end.
 __global__ void histogram_warps(unsigned* count, const unsigned char* x, int n) {
   extern __shared__ unsigned bins[];
   unsigned* own = bins + threadIdx.x / 32 * 16;
@@ -98,8 +98,8 @@ __global__ void linked_lists(int* head, int* next, const int* x, int n) {
   if (i < n) next[i] = atomicExch(head + (x[i] & 7), i);
 }
 
-// length[b] = elements of a list: what one launch linked, the same walk in every thread of a warp
-// differs in length.
+// Keys into an open hash table by compare and swap, the next slot where one is taken; tries = the
+// longest search.
 __global__ void hash_insert(int* table, int* tries, const int* keys, int n, int mask) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;

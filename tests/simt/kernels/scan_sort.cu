@@ -97,7 +97,8 @@ __global__ void sort_bitonic(int* x) {
         }
       }
     }
-  x[blockIdx.x * 256 + t] = key[t];  // the last exchange of key[t] may be the neighbour's
+  __syncthreads();  // the last exchange of key[t] may be the neighbour's
+  x[blockIdx.x * 256 + t] = key[t];
 }
 
 // y = the positive elements of x, in order, and their number: ballots and a scan, one block.
@@ -115,9 +116,10 @@ __global__ void compact(int* y, int* count, const int* x, int n) {
     __syncthreads();
     int at = base + __popc(kept & ((1u << lane) - 1));
     for (int w = 0; w < warp; ++w) at += of_warp[w];
+    const int all = of_warp[0] + of_warp[1] + of_warp[2] + of_warp[3];
     if (v > 0) y[at] = v;
     __syncthreads();
-    if (threadIdx.x == 0) base += of_warp[0] + of_warp[1] + of_warp[2] + of_warp[3];
+    if (threadIdx.x == 0) base += all;
   }
   if (threadIdx.x == 0) *count = base;
 }

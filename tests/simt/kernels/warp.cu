@@ -225,7 +225,7 @@ __global__ void ring(int* y, const int* x, int rounds) {
   y[lane] = word[31 - lane];
 }
 
-// Cells of life on a torus of 16 x 16, one warp of 32 with 8 rows... one block of 256, t steps.
+// Cells of Conway's life on a torus of 16 x 16, a thread a cell, some steps; the end upside down.
 __global__ void life(int* x, int steps) {
   __shared__ int cell[16][16];
   const int i = threadIdx.y, j = threadIdx.x;
