@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .api import bench as bench
     from .api import check as check
+    from .api import counts as counts
     from .errors import AssayError as AssayError
     from .errors import NotSupported as NotSupported
     from .op import Op as Op
@@ -33,6 +34,7 @@ _PLACES = {
     "Variant": "op",
     "bench": "api",
     "check": "api",
+    "counts": "api",
     "grid": "op",
     "load_inline": "ways.extension:load_source",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import AssayError
 from .op import ALIASES, Op, parse_values
@@ -13,7 +13,10 @@ from .pipeline import Progress, Request, run
 from .rows import RUNS, Run
 from .session import Session
 from .target import StopImport, Target, from_object, parse
-from .types import Machine, Row
+from .types import Machine, Row, Scalar
+
+if TYPE_CHECKING:
+    from .simt.counts import Counts
 
 ADAPT = ("like", "inputs", "fills", "kernelbench")
 INSIDE = "ASSAY_CHILD"
@@ -39,6 +42,34 @@ def bench(target: str | Op | Target, **options: Any) -> list[Row]:
     Further options: `budget` (seconds of sampling a case), `quick`.
     """
     return _run(target, timed=True, **options)
+
+
+def counts(
+    target: str | Op | Target,
+    variant: str,
+    *,
+    case: dict[str, Scalar] | str | None = None,
+    arch: str = "",
+) -> Counts:
+    """What a variant's kernels do on one case, counted exactly while they run on the CPU.
+
+    variant: as `-k` takes it, knobs included: "triton BLOCK=256". case: values that the case
+    must have; the smallest such case is taken. arch: compiled for this (default sm_80; `cuda`
+    sm_90). The counts are the same every time, so that a test can assert them:
+
+        assert assay.counts("softmax", "cuda", case="n=1024").access("shared load").conflicts == 0
+
+    Raises AssayError for a target, variant or case that there is not, NotRun for a kernel whose
+    compiled code can't be run here.
+    """
+    from .commands.counting import counted
+
+    if isinstance(target, str):
+        target = parse(target)
+    elif not isinstance(target, Target):
+        target = from_object(target, Path.cwd() / RUNS.parent / "cells")
+    values = parse_values(case) if isinstance(case, str) else dict(case or {})
+    return counted(target, variant, values, arch).counts
 
 
 def _run(target: str | Op | Target, *, timed: bool, **options: Any) -> list[Row]:

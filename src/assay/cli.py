@@ -47,6 +47,10 @@ Inputs = Annotated[
 ]
 Fills = Annotated[bool, typer.Option("--fills", help="The function fills outputs given first.")]
 One = Annotated[str, typer.Option("-k", help="The variant: way/name, 'way/name BLOCK=256'.")]
+Drop = Annotated[
+    bool,
+    typer.Option("--drop-barriers", help="Without a GPU: which barriers a kernel needs."),
+]
 Bench = Annotated[str | None, typer.Option("--kernelbench", help="File with Model and get_inputs.")]
 
 
@@ -66,6 +70,7 @@ def check(
     inputs: Inputs = None,
     fills: Fills = False,
     kernelbench: Bench = None,
+    drop_barriers: Drop = False,
     as_json: Json = False,
 ) -> None:
     """Is it right? Every variant of a target on every case, against float64."""
@@ -130,6 +135,22 @@ def debug(
     from .commands import debugging
 
     raise typer.Exit(debugging.run(target, variant, case or "", arch, device_debug=device_debug))
+
+
+@app.command()
+def count(
+    target: Annotated[str, typer.Argument(metavar="TARGET")],
+    variant: One,
+    case: Annotated[
+        str | None, typer.Option("--case", help="The case: 'n=10'; default: the smallest.")
+    ] = None,
+    arch: Arch = "",
+    as_json: Json = False,
+) -> None:
+    """What a kernel does, exactly, line by line: instructions, sectors, bank conflicts."""
+    from .commands import counting
+
+    raise typer.Exit(counting.run(target, variant, case or "", arch, as_json=as_json))
 
 
 @app.command()

@@ -52,6 +52,8 @@ class Request:
     seed: int | None = None
     deadline: float = 30.0
     """Seconds that one case of one kernel may take to run."""
+    drop_barriers: bool = False
+    """Leaves each barrier of a right kernel out in turn, where its compiled code is watched."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ def run(session: Session, request: Request, progress: Progress) -> Iterator[Row 
                 budget=0.0 if request.slow else 10.0,
                 deadline=request.deadline,
                 machine=machine.id,
+                drop_barriers=request.drop_barriers,
                 workers=max(1, min(4, cores() // (1 if device == "cpu" else 4), 2 * cores())),
             )
             yield from _Loop(session, request, progress, conditions, machine, op).rows()

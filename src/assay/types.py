@@ -87,6 +87,20 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
         return f"{where}{self.word}: {self.text}"
 
 
+class Barrier(msgspec.Struct, frozen=True, kw_only=True):
+    """A barrier, wait or fence that was left out of a right kernel's compiled code."""
+
+    kernel: str
+    form: str
+    """The PTX instruction: `bar.sync`, `cp.async.wait_group`, `membar.gl`."""
+    file: str = ""
+    line: int = 0
+    needed: bool
+    """Whether anything went wrong without it, on this case."""
+    seen: str = ""
+    """What went wrong first."""
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Right, or wrong and how."""
 
@@ -97,6 +111,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """What ran the kernel: `cpu`, a GPU's device name, `interpreter`, `simulator`, or `sm_80`:
     code compiled for that architecture, run on the CPU and watched."""
     faults: tuple[Fault, ...] = ()
+    barriers: tuple[Barrier, ...] = ()
+    """With `--drop-barriers`: each in turn left out."""
     worst: float | None = None
     """Largest error in units of what rounding allows (1.0 is the limit)."""
     worst_at: tuple[int, ...] | None = None

@@ -95,6 +95,7 @@ def _request(given: dict[str, Any], *, timed: bool) -> Request:
         slow=given["slow"],
         seed=given["seed"],
         deadline=duration(given["deadline"], "--deadline"),
+        drop_barriers=given.get("drop_barriers", False),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
@@ -253,9 +254,20 @@ def _why(row: Row, timed: bool) -> str:
         parts.append(f"{judge}, not timed")
     elif timed and row.not_timed:
         parts.append(f"not timed: {row.not_timed}")
+    if verdict and verdict.barriers:
+        parts.append(_barriers(verdict))
     if verdict and verdict.findings:
         parts += verdict.findings
     return "; ".join(parts)
+
+
+def _barriers(verdict: Verdict) -> str:
+    """`5 barriers and waits, 4 of them needed; not here: bar.sync at k.cu:12`."""
+    idle = [b for b in verdict.barriers if not b.needed]
+    count = len(verdict.barriers)
+    text = f"{count} barriers and waits, {count - len(idle)} of them needed"
+    places = dict.fromkeys(f"{b.form} at {Path(b.file).name}:{b.line}" for b in idle)
+    return text + (f"; not here: {', '.join(places)}" if places else "")
 
 
 def judged_apart(verdict: Verdict) -> str:

@@ -19,6 +19,11 @@ class Watch:
 
     say: Callable[[str], None] = lambda _: None
     order: int = 0
+    """0: warps and blocks in order; else the seed of a permutation."""
+    dropped: dict[str, int] = field(default_factory=dict)
+    """Of a kernel: the number of the barrier that is left out."""
+    programs: dict[str, str] = field(default_factory=dict)
+    """The PTX of every kernel that was ever launched."""
     memory: Memory = field(default_factory=Memory)
     faults: list[Fault] = field(default_factory=list)
     counts: dict[str, Counts] = field(default_factory=dict)
@@ -35,7 +40,9 @@ class Watch:
         self, compiled: Compiled, grid: Size, block: Size, args: list[Any], shared: int
     ) -> None:
         """One launch. Raises NotCheckable, LaunchError, BuildError."""
-        kernel = load(compiled.ptx, compiled.name, say=self.say)
+        self.programs[compiled.name] = compiled.ptx
+        drop = self.dropped.get(compiled.name)
+        kernel = load(compiled.ptx, compiled.name, drop=drop, say=self.say)
         self.archs.add(kernel.arch)
         done = kernel.launch(grid, block, args, shared=shared, memory=self.memory, order=self.order)
         self.faults += done.faults

@@ -7,6 +7,7 @@ It learns inputs and output shapes, never the truth. Messages out, for each task
 from __future__ import annotations
 
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from .buffers import (
     ship,
 )
 from .protocol import Ran, Settings, Task
+from .without import left_out
 
 RUNS = 3
 """Runs of each task: two with different inputs and poisons, one that repeats the first."""
@@ -128,6 +130,8 @@ def _answer(
     if not given.judge:
         return {**facts, "word": "not run", "reason": given.why}
     channel.send(phase="run")
+    if watch is not None:
+        watch.programs.clear()
     seeds = (given.seed, given.seed + 1, given.seed)
     assert len(seeds) == RUNS
     runs = []
@@ -135,8 +139,15 @@ def _answer(
         folder = Path(given.scratch) / str(number)
         folder.mkdir(exist_ok=True)
         runs.append(_run(given, op, kernel, task.case, specs, seed, number, folder, watch))
-    if watch is not None and not watch.archs:
-        raise NotRun("it launched no kernel, so no compiled code could be watched")
+    if watch is not None:
+        if not watch.archs:
+            raise NotRun("it launched no kernel, so no compiled code could be watched")
+        facts["barriers"] = []
+        if given.drop_barriers and not any(run.faults for run in runs):
+            again = partial(_run, given, op, kernel, task.case, specs, given.seed, 0)
+            facts["barriers"] = msgspec.to_builtins(
+                left_out(watch, runs[0], again, Path(given.scratch) / "dropped")
+            )
     return {
         **facts,
         "arch": watch.arch if watch is not None else "",
@@ -175,6 +186,8 @@ def _run(
     intercept = kernel.variant.way != "compiled"
     if watch is not None:
         watch.clear()
+        # The repetition goes through warps and blocks in another order.
+        watch.order = seed | 1 if number == RUNS - 1 else 0
         _show(watch, op, kernel, inputs, outputs)
     with torch.no_grad(), poisoned(poison, intercept, watch) as mode:
         made = [plain(value) for value in kernel.run(outputs, list(inputs))]

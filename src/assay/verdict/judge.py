@@ -17,7 +17,7 @@ from ..errors import AssayError
 from ..processes import Child, Ended, Status, TimedOut
 from ..session import Session, threads_for
 from ..target import Target
-from ..types import OUTCOMES, Build, Case, Counters, Row, Scalar, Verdict
+from ..types import OUTCOMES, Barrier, Build, Case, Counters, Row, Scalar, Verdict
 from .protocol import Settings
 
 LOAD_SECONDS, BUILD_SECONDS, RUN_SECONDS, ORACLE_SECONDS = 120.0, 600.0, 30.0, 600.0
@@ -37,6 +37,7 @@ class Conditions:
     deadline: float
     machine: str
     workers: int
+    drop_barriers: bool = False
 
 
 class Oracle:
@@ -234,6 +235,7 @@ class _Judge:
                 budget=c.budget,
                 threads=threads_for(c.workers),
                 scratch=scratch,
+                drop_barriers=c.drop_barriers,
                 why=f"{self.here.reason}: compiled for {c.arch}, not run",
             )
         )
@@ -273,6 +275,9 @@ class _Judge:
                 self.here.device,
                 answer.get("arch") or self.here.judge,
             )
+            if answer.get("barriers") and verdict.word == "right":
+                barriers = tuple(msgspec.convert(b, Barrier) for b in answer["barriers"])
+                verdict = msgspec.structs.replace(verdict, barriers=barriers)
             if id(case) in self.why:
                 findings = (*verdict.findings, self.why[id(case)])
                 verdict = msgspec.structs.replace(verdict, findings=findings)

@@ -74,4 +74,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that an interpreter or simulator may take for a case; 0 for no limit."""
     threads: int
     scratch: str
+    drop_barriers: bool = False
+    """Whether each barrier of a right kernel is left out in turn."""
     why: str = ""

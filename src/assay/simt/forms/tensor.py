@@ -18,33 +18,35 @@ if TYPE_CHECKING:
     from ..ptx import Instruction
 
 BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "f32": 4, "s32": 4, "f64": 8, "s8": 1, "u8": 1}
-MANTISSA = {"f32": 23, "f16": 10}
+BLOCK, EXTRA = 4, 1
+"""The fewest products that a tensor core sums at once, and the fewest bits that it keeps below the
+last one of an f32, of those published for sm_80 to sm_90 (f16 and bf16: 8 and 1, then 16 and 2)."""
 CONTIGUOUS = 16
 """Bytes of the widest access to memory."""
 
 
 def distance(form: str, arch: str) -> float:
-    """How far a card's result may be from ours, in units of u S; u is the accumulator's last bit
-    (2^-23 for f32, 2^-10 for f16) and S = |c| + sum of |a b|. 0: equal, as integers and f64 are.
+    """How far a card's result may be from ours, in units of u S, where S = |c| + sum of |a b| and u
+    is the last bit of the accumulator's type at 1: 2^-23 for f32, 2^-10 for f16, 2^-52 for f64.
+    Integers are equal: 0.
 
-    A tensor core sums blocks of `size` products with c, aligned to the largest and cut off `extra`
-    bits below the last bit of an f32; then it rounds to the accumulator: f32 by cutting off, f16 to
-    nearest. Sizes and bits for sm_80 and sm_90 are those of Khattak and Mikaitis, "Accurate Models
-    of NVIDIA Tensor Cores", arXiv 2512.07004 (2025), taken on the safe side: the smaller block
-    counts more roundings. sm_90 has no fp8 in mma.sync: ptxas converts to f16.
+    A tensor core aligns a block of products and c to the largest, cuts off what is below its last
+    bit and goes on with the next block; then f32 results are cut off and f16 ones rounded to
+    nearest. Source of block sizes and bits: Khattak and Mikaitis, "Accurate Models of NVIDIA Tensor
+    Cores", arXiv 2512.07004 (2025). sm_90 has no fp8 in mma.sync: ptxas converts to f16. On sm_89
+    fp8 units keep 13 bits of a sum. f64 is summed by fused multiply-adds, in whatever order.
     """
-    shape, result, kind = _parts(form)
-    if result not in MANTISSA:
+    (_, _, k), result, kind = _parts(form)
+    if result == "s32":
         return 0.0
-    size, extra = {"sm_80": (4, 0), "sm_89": (4, 0), "sm_90": (4, 1)}.get(arch, (4, 0))
-    blocks = -(-shape[2] // size)
-    cut = blocks * ((size + 1) / 2**extra + 1)
-    ours = 1.0
-    if result == "f32":
-        fp8 = kind in ("e4m3", "e5m2") and arch == "sm_89"
-        return cut * (2**10 if fp8 else 1) + ours  # fp8 units keep 13 bits of a sum
-    # Each block may be rounded to f16, by half of a last bit; what is cut off is far smaller.
-    return blocks * 0.5 + cut * 2.0**-13 + ours / 2
+    if result == "f64":
+        return k + 1.0
+    blocks = k / BLOCK
+    cut = blocks * ((BLOCK + 1) / (1 << EXTRA) + 1)
+    if kind in ("e4m3", "e5m2") and arch == "sm_89":
+        cut *= 1024
+    # Ours is off by one last bit of f32, half a one of f16; there blocks may be rounded likewise.
+    return cut + 1 if result == "f32" else cut * 2.0**-13 + blocks / 2 + 0.5
 
 
 def _parts(form: str) -> tuple[tuple[int, int, int], str, str]:

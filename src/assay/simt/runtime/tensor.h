@@ -11,9 +11,9 @@
 // cores", 2021; Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores",
 // 2022; Khattak and Mikaitis, "Accurate Models of NVIDIA Tensor Cores", 2025). With u = 2^-23 and
 // S = |c| + sum |a b| the two differ by at most
-//     blocks * ((size + 1) * 2^-extra + 1) * u * S + u * S,
-// size and extra bits being 8 and 1 for f16 on sm_80, 16 and 2 on sm_90: 12 u S and 6.25 u S for
-// m16n8k16.
+//     blocks * ((size + 1) * 2^-extra + 1) * u S + u S.
+// Published for f16 are a size of 8 and 1 extra bit on sm_80, 16 and 2 on sm_90: 12 u S and
+// 6.25 u S for m16n8k16. `distance` in forms/tensor.py is what comparisons allow.
 #pragma once
 
 #include "warp.h"

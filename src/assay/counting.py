@@ -1,0 +1,59 @@
+"""The child behind `assay count`: one variant on one case, run on the CPU and counted.
+
+Messages: {kernels: [names], arch, op, label, case, counts, faults}, or {mistake | not_run: text}.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import torch
+
+from . import single, ways
+from .errors import AssayError, BuildError, LaunchError, NotRun
+from .processes.channel import Channel
+from .simt import DEFAULT_ARCH, Counts, Watch
+from .target import Target
+from .types import Scalar
+
+
+def main(channel: Channel, target: dict, wanted: str, case: dict[str, Scalar], arch: str) -> None:
+    """Sends one message."""
+    try:
+        channel.send(**_counted(msgspec.convert(target, Target), wanted, case, arch))
+    except AssayError as error:
+        channel.send(mistake=str(error))
+    except (NotRun, BuildError, LaunchError) as error:
+        channel.send(not_run=str(error))
+
+
+def _counted(target: Target, wanted: str, case: dict[str, Scalar], arch: str) -> dict[str, Any]:
+    watch = Watch()
+    way = ways.way(wanted.split()[0].split("/")[0])
+    if hasattr(way, "watch"):
+        way.watch(watch)
+    one = single.pick(target, wanted, case)
+    found = ways.here(one.variant.way, "cpu")
+    if found.judge != "simt":
+        raise NotRun(
+            f"{one.label}: {found.reason or 'it is no GPU kernel, so nothing of it can be counted'}"
+        )
+    placed = single.place(one, "cpu")
+    kernel = single.built(placed, "cpu", arch or ways.DEFAULT_ARCH, watch=watch)
+    with torch.no_grad():
+        kernel.run(placed.outputs, list(placed.inputs))
+    if not watch.counts:
+        raise NotRun(f"{one.label} launched no kernel on this case")
+    total = Counts(launches=0)
+    for counts in watch.counts.values():
+        total = total + counts
+    return {
+        "kernels": list(watch.counts),
+        "arch": watch.arch or DEFAULT_ARCH,
+        "op": one.op.name,
+        "label": one.label,
+        "case": one.case.label,
+        "counts": msgspec.to_builtins(total),
+        "faults": [str(fault) for fault in watch.faults],
+    }
