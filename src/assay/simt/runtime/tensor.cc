@@ -73,7 +73,8 @@ SIMT_INLINE void neighbours(const typename T::Word* words, Number<T>* to) {
     } else {
         const Bits8 shifts = {0, 4, 8, 12, 16, 20, 24, 28};
 #pragma GCC unroll 4
-        for (int i = 0; i < 4; i++) keep(Value<T>::of((Bits8{} + words[i]) >> shifts & 15), to + 8 * i);
+        for (int i = 0; i < 4; i++)
+            keep(Value<T>::of((Bits8{} + words[i]) >> shifts & 15), to + 8 * i);
     }
 }
 

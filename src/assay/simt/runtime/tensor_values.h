@@ -37,7 +37,8 @@ SIMT_INLINE V fetch(const void* from) {
 // Eight bytes as words.
 SIMT_INLINE Bits8 fetch_bytes(const void* from) {
 #if defined(__AVX2__)
-    return bit_cast<Bits8>(_mm256_cvtepu8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(from))));
+    const __m128i bytes = _mm_loadl_epi64(static_cast<const __m128i*>(from));
+    return bit_cast<Bits8>(_mm256_cvtepu8_epi32(bytes));
 #else
     return __builtin_convertvector(fetch<Byte8>(from), Bits8);
 #endif
@@ -59,7 +60,7 @@ SIMT_INLINE void keep(Single8 x, f64* to) {
 #endif
 }
 
-// ---- values of elements --------------------------------------------------------------------------
+// ---- values of elements -------------------------------------------------------------------------
 
 // f16 to f32, exactly: 112 more to the exponent, 224 for infinity and NaN; a subnormal is
 // m 2^-24 = (2^-14 + m 2^-24) - 2^-14.
@@ -84,7 +85,7 @@ SIMT_INLINE Single8 e4m3_values(Bits8 b) {
     return bit_cast<Single8>(magnitude == 0x7F ? nan : bit_cast<Bits8>(finite));
 }
 
-// ---- rounding of sums ----------------------------------------------------------------------------
+// ---- rounding of sums ---------------------------------------------------------------------------
 
 SIMT_INLINE bool any(Signed8 condition) {
 #if defined(__AVX__)
@@ -167,7 +168,7 @@ SIMT_INLINE Half8 rounded_f16(const f64* sums) {
     return bits;
 }
 
-// ---- types ---------------------------------------------------------------------------------------
+// ---- types --------------------------------------------------------------------------------------
 
 // Of a type of multiplicands: Number, what is multiplied; of(), numbers of eight elements. Integers
 // are f32: products of 8 bits and their sums over 64 k have at most 22 bits, so nothing is rounded.
@@ -285,7 +286,7 @@ using Items = typename Sum<T>::Items;
 template <class T>
 using Item = std::remove_reference_t<decltype(Items<T>{}[0])>;
 
-// ---- product -------------------------------------------------------------------------------------
+// ---- product ------------------------------------------------------------------------------------
 
 #if defined(__AVX512F__)
 constexpr int WIDE = 64, ROWS = 16;  // bytes of a register; sums of so many rows at a time
