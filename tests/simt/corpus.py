@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import time
+import warnings
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,10 +24,12 @@ from kernels import (
     counting,
     elementwise,
     lanes,
-    products,
-    waiting,
     moving,
     numeric,
+    products,
+    python_entries,
+    triton_entries,
+    waiting,
 )
 from kernels.entry import FOLDER, Arguments, Entry, Pointers
 
@@ -38,6 +43,8 @@ ENTRIES: tuple[Entry, ...] = (
     *lanes.ENTRIES,
     *numeric.ENTRIES,
     *waiting.ENTRIES,
+    *triton_entries.ENTRIES,
+    *python_entries.ENTRIES,
 )
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 SEED = 1
@@ -50,6 +57,8 @@ class Ran:
     args: Arguments
     outputs: list[torch.Tensor]
     launched: tuple[simt.Launched, ...]
+    ptx: tuple[tuple[str, str], ...] = ()
+    """(text, entry) of each launch, where another compiler made it."""
 
     @property
     def faults(self) -> tuple[Any, ...]:
@@ -119,8 +128,61 @@ def as_passed(arg: Any, memory: simt.Memory) -> Any:
     return b"".join(parts)
 
 
-WAYS: dict[str, Any] = {
+
+class Launches:
+    """A `Run` for the adapters: every launch goes through assay.simt, and what it did is kept."""
+
+    def __init__(self, drop: Any = None) -> None:
+        self.made: list[simt.Launched] = []
+        self.ptx: list[tuple[str, str]] = []
+        self.drop = drop
+
+    def __call__(self, compiled: Any, grid: Any, block: Any, args: list[Any], shared: int) -> None:
+        self.ptx.append((compiled.ptx, compiled.name))
+        options = {} if self.drop is None else {"drop": self.drop}
+        kernel = simt.load(compiled.ptx, entry=compiled.name, **options)
+        self.made.append(kernel.launch(grid, block, args, shared=shared))
+
+    def ran(self, args: Arguments, outputs: list[torch.Tensor]) -> Ran:
+        return Ran(args, outputs, tuple(self.made), tuple(self.ptx))
+
+
+def run_triton(entry: Entry, args: Arguments, launches: Launches | None = None) -> Ran:
+    from assay.simt.adapters import triton
+
+    kernel = getattr(importlib.import_module("kernels.triton_kernels"), entry.kernel)
+    launches = launches or Launches()
+    with triton.shim(launches):
+        kernel[entry.grid](*args, **entry.constants)
+    return launches.ran(args, [args[at] for at in entry.outputs])
+
+
+def run_numba(entry: Entry, args: Arguments, launches: Launches | None = None) -> Ran:
+    from assay.simt.adapters import numba
+
+    kernel = getattr(importlib.import_module("kernels.numba_kernels"), entry.kernel)
+    launches = launches or Launches()
+    with warnings.catch_warnings(), numba.shim(launches):
+        warnings.simplefilter("ignore")  # of small grids: nothing is fast here
+        kernel[entry.grid, entry.block](*args)
+    return launches.ran(args, [args[at] for at in entry.outputs])
+
+
+def run_inductor(entry: Entry, args: Arguments) -> Ran:
+    from assay.simt.adapters import inductor
+
+    function = getattr(importlib.import_module("kernels.inductor_functions"), entry.kernel)
+    launches = Launches()
+    done = inductor.run(function, args, launches)
+    outputs = done.outputs if isinstance(done.outputs, (list, tuple)) else [done.outputs]
+    return launches.ran(args, list(outputs))
+
+
+WAYS: dict[str, Callable[..., Ran]] = {
     "cuda": run_cuda,
+    "triton": run_triton,
+    "numba": run_numba,
+    "inductor": run_inductor,
 }
 
 

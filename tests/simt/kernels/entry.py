@@ -19,7 +19,6 @@ FUNCTION: Tolerance = (2e-5, 2e-6, "float32 functions within a few units in the 
 FAST: Tolerance = (2e-4, 2e-4, "approximate exp, log2, division: relative 2^-21 of a scaled value")
 HALF: Tolerance = (2e-3, 2e-3, "results rounded to 11 bits, some of them twice")
 BFLOAT: Tolerance = (1.6e-2, 1e-2, "results rounded to 8 bits, some of them twice")
-TF32: Tolerance = (2e-3, 6e-3, "factors with 11 bits, sums of some dozen products in float32")
 DOUBLE: Tolerance = (1e-12, 1e-12, "float64 with a few roundings")
 
 
