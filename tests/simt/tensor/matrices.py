@@ -18,7 +18,8 @@ PAD = 16
 
 @dataclass(frozen=True)
 class Place:
-    """A matrix in memory: bytes from the start; elements from line to line (0: no stride given)."""
+    """A matrix in memory: bytes from the start; elements between its lines. Without a space named no
+    stride is given, and there are none."""
 
     offset: int
     rows: int
@@ -212,4 +213,4 @@ def _statement(use: str, form: str, run: Run) -> str:
     place = run.places[i]
     address = f"[%{'q' if place.space.startswith('shared') else 'p'}{i}]"
     operands = [address, _vector(run, use)] if use == "d" else [_vector(run, use), address]
-    return f"{form} {', '.join(operands)}{f', %s{i}' if place.pad else ''};"
+    return f"{form} {', '.join(operands)}{f', %s{i}' if place.space else ''};"

@@ -74,8 +74,8 @@ struct Share {
 };
 
 // The first element is at address[lane] + offset in the space (shared: from the block's first
-// byte); stride: elements from line to line in memory. d: registers of 4 bytes (of 8 for f64), which
-// hold a lane's `each` elements one after another. Address: u32 or u64.
+// byte); stride: elements from line to line in memory. d: registers of 4 bytes (of 8 for f64),
+// which hold a lane's `each` elements one after another. Address: u32 or u64.
 template <class Address>
 void load(Warp& W, u32 site, u32 mask, Space space, const Share& share, const Address* address,
           s64 offset, const u32* stride, void* const* d);
