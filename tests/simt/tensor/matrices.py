@@ -18,8 +18,8 @@ PAD = 16
 
 @dataclass(frozen=True)
 class Place:
-    """A matrix in memory: bytes from the start; elements between its lines. Without a space named no
-    stride is given, and there are none."""
+    """A matrix in memory: bytes from the start; elements between its lines, none where no space is
+    named, for then no stride is given."""
 
     offset: int
     rows: int
