@@ -23,6 +23,7 @@ from ..processes.channel import Channel
 from ..simt import NotCheckable, Watch
 from ..target import load_op
 from ..types import Case
+from . import generated
 from .buffers import (
     POISONS,
     Poisoned,
@@ -148,6 +149,10 @@ def _answer(
             facts["barriers"] = msgspec.to_builtins(
                 left_out(watch, runs[0], again, Path(given.scratch) / "dropped")
             )
+    if generated.applies(variant.way, given.device):
+        channel.send(phase="build")  # Inductor once more, for a GPU
+        copies = tuple(x.clone() if isinstance(x, torch.Tensor) else x for x in inputs)
+        facts["gpu_code"] = generated.judged(op, copies, given.seed, Path(given.scratch) / "gpu")
     return {
         **facts,
         "arch": watch.arch if watch is not None else "",

@@ -275,6 +275,8 @@ class _Judge:
                 self.here.device,
                 answer.get("arch") or self.here.judge,
             )
+            if answer.get("gpu_code") and verdict.word == "right":
+                verdict = self._with_gpu_code(case, verdict, answer["gpu_code"])
             if answer.get("barriers") and verdict.word == "right":
                 barriers = tuple(msgspec.convert(b, Barrier) for b in answer["barriers"])
                 verdict = msgspec.structs.replace(verdict, barriers=barriers)
@@ -293,6 +295,22 @@ class _Judge:
         if answer.get("log"):
             facts["build"] = Build(seconds=0.0, cached=False, log=answer["log"])
         return self._make(case, knobs, word, reason, **facts)
+
+    def _with_gpu_code(self, case: CaseFacts, verdict: Verdict, said: dict[str, Any]) -> Verdict:
+        """The verdict, with what was found of the code that the same variant runs on a GPU."""
+        if "why" in said:
+            note = f"its GPU code was not run: {said['why']}"
+            return msgspec.structs.replace(verdict, findings=(*verdict.findings, note))
+        found = self.oracle.verdict(
+            case.case, [said["ran"]], self.variant.precision, "cpu", said["arch"]
+        )
+        if found.word != "right":
+            return msgspec.structs.replace(found, detail=f"its GPU code: {found.detail}")
+        kernels = "1 kernel" if said["kernels"] == 1 else f"{said['kernels']} kernels"
+        note = f"its GPU code ({kernels}) is right too, checked as {said['arch']}"
+        if said["extern"]:
+            note += f"; not checked: {', '.join(said['extern'])}"
+        return msgspec.structs.replace(verdict, findings=(*verdict.findings, note))
 
     def _hung(self, case: CaseFacts, knobs: dict[str, Scalar]) -> Row:
         how = f"no answer after {self._seconds:.0f} s ({self._phase}); it was ended"
