@@ -56,6 +56,14 @@ class Emitter:
         self.local: dict[str, int] = {}
         self.shared: dict[str, int] = {}
         self.granules = {"global": 4, "shared": 4}
+        self.compared = {
+            item.operands[1]
+            for item in function.body
+            if isinstance(item, Instruction)
+            and item.form.startswith("atom")
+            and ".cas" in item.form
+        }
+        """Addresses of compare-and-swap operations, as written."""
         self.fixed = {p.name: p for p in function.parameters}
         self._place_variables()
         self.segments = [self._segments(block.instructions) for block in self.flow.blocks]

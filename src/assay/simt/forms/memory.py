@@ -42,7 +42,10 @@ def _call(
     e.touches(space, size)
     at = e.address(address, "u32" if narrow else "u64")
     order = match.groups.get("order", "")
-    strong = "_strong" if order not in ("", "weak") and space in STRONG else ""
+    # A plain read of what a compare-and-swap then names as expected may be overtaken by others:
+    # the operation finds out.
+    expected = kind == "load" and address in e.compared
+    strong = "_strong" if (order not in ("", "weak") or expected) and space in STRONG else ""
     site = e.site(item, space)
     fence = ""
     if order.startswith("release"):
