@@ -13,7 +13,7 @@ import torch
 from . import single, ways
 from .errors import AssayError, BuildError, LaunchError, NotRun
 from .processes.channel import Channel
-from .simt import DEFAULT_ARCH, Counts, Watch
+from .simt import DEFAULT_ARCH, Watch
 from .target import Target
 from .types import Scalar
 
@@ -43,17 +43,14 @@ def _counted(target: Target, wanted: str, case: dict[str, Scalar], arch: str) ->
     kernel = single.built(placed, "cpu", arch or ways.DEFAULT_ARCH, watch=watch)
     with torch.no_grad():
         kernel.run(placed.outputs, list(placed.inputs))
-    if not watch.counts:
+    if not watch.tallies:
         raise NotRun(f"{one.label} launched no kernel on this case")
-    total = Counts(launches=0)
-    for counts in watch.counts.values():
-        total = total + counts
     return {
-        "kernels": list(watch.counts),
+        "kernels": list(watch.tallies),
         "arch": watch.arch or DEFAULT_ARCH,
         "op": one.op.name,
         "label": one.label,
         "case": one.case.label,
-        "counts": msgspec.to_builtins(total),
+        "counts": msgspec.to_builtins(watch.counts()),
         "faults": [str(fault) for fault in watch.faults],
     }

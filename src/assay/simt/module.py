@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from .memory import Memory, Window, number_blocks
 from .parameters import Packed, Parameters
 from .parse import parse
 from .ptx import Program, Variable
-from .results import counts_of, faults_of
+from .results import Tally, faults_of
 
 DEFAULT_ARCH = "sm_80"
 """What kernels are compiled for where they are judged without a GPU."""
@@ -46,14 +46,15 @@ class Launched:
     """What one launch did."""
 
     faults: tuple[Fault, ...]
-    counts: Counts
+    tally: Tally
     printed: str
     """What the kernel's printf wrote."""
     arch: str
 
-    @property
-    def right(self) -> bool:
-        return not self.faults
+    @cached_property
+    def counts(self) -> Counts:
+        """By line of source."""
+        return self.tally.counts()
 
 
 @dataclass
@@ -205,7 +206,8 @@ class _Launch:
         self.block_counts = (layout.BlockCount * (len(code.depths) + 1))()
         self.faults = (layout.Fault * MOST_FAULTS)()
         self.depths = (ctypes.c_uint32 * len(code.depths))(*code.depths)
-        self.printed = ctypes.create_string_buffer(MOST_PRINTED)
+        self.most_printed = MOST_PRINTED if code.prints else 1
+        self.printed = ctypes.create_string_buffer(self.most_printed)
         self.bytes = self._bytes(parameters)
         self.environment = np.zeros(64, np.uint8)
         windows.append(Window(self.environment.ctypes.data, 64, "the launch's workspace"))
@@ -245,7 +247,7 @@ class _Launch:
             step_limit=STEP_LIMIT,
             first_block=number_blocks(blocks),
             printed=ctypes.addressof(self.printed),
-            max_printed=MOST_PRINTED,
+            max_printed=self.most_printed,
             environment=(FIRST_WINDOW + len(windows) - 1) << WINDOW_SHIFT,
         )
         self._shadows()
@@ -281,17 +283,29 @@ class _Launch:
             ctypes.addressof(p) for p in pointers
         )
 
+    def _tally(self) -> Tally:
+        return Tally(
+            self.kernel.code,
+            _array(self.sites, len(layout.SiteCount._fields_)),
+            _array(self.block_counts, len(layout.BlockCount._fields_))[:-1],
+        )
+
     def run(self) -> _Result:
         runtime().simt_launch(ctypes.byref(self.given))
-        written = min(self.given.printed_bytes, MOST_PRINTED)
+        written = min(self.given.printed_bytes, self.most_printed)
         launched = Launched(
             faults=faults_of(self.kernel.code, self.given, self.faults, self.windows, self.block),
-            counts=counts_of(self.kernel.code, self.sites, self.block_counts),
+            tally=self._tally(),
             printed=self.printed.raw[:written].decode(errors="replace"),
             arch=self.kernel.arch,
         )
         self.windows.pop()  # the workspace is this launch's own
         return _Result(launched, bool(self.given.conflict))
+
+
+def _array(numbers: Any, fields: int) -> Any:
+    """A copy of an array of structures of uint64, as (structures, fields)."""
+    return np.frombuffer(numbers, np.uint64).reshape(-1, fields)[:-1].copy()
 
 
 def _row(window: Window) -> layout.Window:

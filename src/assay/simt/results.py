@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass
 from typing import Any
 
 from ..types import Fault, replace
@@ -243,24 +243,41 @@ def _lanes(mask: int) -> str:
     return ", ".join(str(lane) for lane in range(32) if mask >> lane & 1) or "?"
 
 
-def counts_of(code: Code, sites: Any, block_counts: Any) -> Counts:
-    """Instructions by line from the blocks of code, accesses from the sites."""
-    lines: list[Line] = []
-    for index, mix in enumerate(code.mixes):
-        warps, lanes = block_counts[index].warps, block_counts[index].lanes
-        if not warps:
-            continue
-        for places, form in mix:
-            place = place_of(places) or Place("", 0)
-            lines.append(Line(place.file, place.line, warps, lanes, {class_of(form): warps}))
-    for index, site in enumerate(code.sites):
-        raw = sites[index]
-        if not raw.requests:
-            continue
-        place = place_of(site.places) or Place("", 0)
-        access = Access(*(getattr(raw, f.name) for f in fields(Access)))
-        lines.append(Line(place.file, place.line, accesses={_kind(site): access}))
-    return Counts(merge(lines))
+@dataclass(frozen=True)
+class Tally:
+    """What the runtime counted, not yet by line: that takes longer than a small launch."""
+
+    code: Code
+    sites: Any
+    """NumPy uint64 (sites, fields of Access)."""
+    blocks: Any
+    """NumPy uint64 (blocks of code, 2): warps and lanes that entered each."""
+    launches: int = 1
+
+    def __add__(self, other: Tally) -> Tally:
+        """The sum of two of the same code."""
+        return Tally(
+            self.code,
+            self.sites + other.sites,
+            self.blocks + other.blocks,
+            self.launches + other.launches,
+        )
+
+    def counts(self) -> Counts:
+        """Instructions by line from the blocks of code, accesses from the sites."""
+        lines: list[Line] = []
+        for (warps, lanes), mix in zip(self.blocks.tolist(), self.code.mixes):
+            if not warps:
+                continue
+            for places, form in mix:
+                place = place_of(places) or Place("", 0)
+                lines.append(Line(place.file, place.line, warps, lanes, {class_of(form): warps}))
+        for numbers, site in zip(self.sites.tolist(), self.code.sites):
+            access = Access(*numbers)
+            if access.requests:
+                place = place_of(site.places) or Place("", 0)
+                lines.append(Line(place.file, place.line, accesses={_kind(site): access}))
+        return Counts(merge(lines), self.launches)
 
 
 VERBS = {"st": "writes", "stmatrix": "writes", "atom": "updates", "red": "updates"}

@@ -11,6 +11,7 @@ from .adapters import Compiled, Size
 from .counts import Counts
 from .memory import Memory
 from .module import load
+from .results import Tally
 
 
 @dataclass
@@ -26,15 +27,15 @@ class Watch:
     """The PTX of every kernel that was ever launched."""
     memory: Memory = field(default_factory=Memory)
     faults: list[Fault] = field(default_factory=list)
-    counts: dict[str, Counts] = field(default_factory=dict)
-    """By kernel."""
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    """By kernel: what its launches did."""
     archs: set[str] = field(default_factory=set)
     printed: list[str] = field(default_factory=list)
 
     def clear(self) -> None:
         """Forgets everything, for the next run."""
         self.memory = Memory()
-        self.faults, self.counts, self.archs, self.printed = [], {}, set(), []
+        self.faults, self.tallies, self.archs, self.printed = [], {}, set(), []
 
     def run(
         self, compiled: Compiled, grid: Size, block: Size, args: list[Any], shared: int
@@ -46,11 +47,19 @@ class Watch:
         self.archs.add(kernel.arch)
         done = kernel.launch(grid, block, args, shared=shared, memory=self.memory, order=self.order)
         self.faults += done.faults
-        known = self.counts.get(compiled.name)
-        self.counts[compiled.name] = known + done.counts if known else done.counts
+        known = self.tallies.get(compiled.name)
+        same = known is not None and known.code is done.tally.code
+        self.tallies[compiled.name] = known + done.tally if known and same else done.tally
         if done.printed:
             self.printed.append(done.printed)
             print(done.printed, end="", flush=True)
+
+    def counts(self) -> Counts:
+        """What all launches did, by line of source."""
+        total = Counts(launches=0)
+        for tally in self.tallies.values():
+            total = total + tally.counts()
+        return total
 
     @property
     def arch(self) -> str:
