@@ -6,13 +6,16 @@ TORCH ?= torch==2.13.0
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: try test test-gpu check docs bench clean
+.PHONY: try test test-full test-gpu check docs bench clean
 
 try: $(READY)
 	$(BIN)/assay bench softmax --quick
 
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+test-full: $(READY)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m full
 
 test-gpu: $(READY)
 	$(BIN)/python -m pytest -m gpu

@@ -1,7 +1,7 @@
 """The instruction set against a census: the forms of 70 kernels by NVRTC, Triton, Numba, Inductor.
 
-census.txt has each form with how often it occurs; it was taken of 31 PTX files (CUDA C++ with CUB and
-cooperative groups, Triton for sm_80 and sm_90, Numba, Inductor) before any of this was written.
+census.txt has each form with how often it occurs. It was taken of 31 PTX files (CUDA C++ with CUB
+and cooperative groups, Triton for sm_80 and sm_90, Numba, Inductor) before any of this was written.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from ..types import Scalar
 
 SECONDS = 600.0
 SOURCE_WIDTH = 34
+NAME_WIDTH = 40
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def _show(console: Console, found: Counted) -> None:
     console.print(f"[bold]{found.op}[/bold]  {found.label}  {found.case}", soft_wrap=True)
     launches = "1 launch" if counts.launches == 1 else f"{counts.launches} launches"
     console.print(
-        f"compiled for {found.arch}, run on the CPU; {launches} of {', '.join(found.kernels)}",
+        f"compiled for {found.arch}, run on the CPU; {launches} of {', '.join(map(_brief, found.kernels))}",
         soft_wrap=True,
     )
     console.print(
@@ -100,6 +101,11 @@ def _show(console: Console, found: Counted) -> None:
             file = line.file
             console.print(f"\n{file or 'without a line of source'}", markup=False, soft_wrap=True)
         _line(console, line)
+
+
+def _brief(name: str) -> str:
+    """A kernel's name; a mangled one can fill lines."""
+    return name if len(name) <= NAME_WIDTH else name[: NAME_WIDTH - 3] + "..."
 
 
 def _line(console: Console, line: Line) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -245,7 +246,7 @@ def _untimed(rows: Sequence[Row], timed: bool) -> list[Line]:
 
 def _why(row: Row, timed: bool) -> str:
     if row.word != "right":
-        return row.reason
+        return row.reason.replace(f"{Path.cwd()}{os.sep}", "")
     verdict = row.verdict
     parts = []
     if verdict and verdict.worst is not None:

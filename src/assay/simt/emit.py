@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from .code import FIRST_WINDOW, WINDOW_SHIFT, Code, Site
 from .faults import NotCheckable
-from .flow import ENDS, Flow, flow_of, suspends
+from .flow import Flow, flow_of, suspends
 from .forms import Action, Lane, Match, Values, table
 from .forms.move import PARAMETER
 from .forms.table import SIZES
@@ -91,7 +91,8 @@ class Emitter:
                 local = -(-local // align) * align
                 self.local[name] = local
                 local += variable.bytes
-        self.static_shared = -(-shared // 16) * 16
+        align = max([16, *(variable.align for variable in dynamic)])
+        self.static_shared = -(-shared // align) * align
         self.local_bytes = -(-local // 16) * 16
         for variable in dynamic:
             self.shared[variable.name] = self.static_shared
@@ -204,10 +205,8 @@ class Emitter:
         if operand in SPECIAL:
             return SPECIAL[operand], 8 if operand in WIDE else 4
         wanted = SIZES[kind]
-        number = constant(operand)
+        number = constant(operand, wanted)
         if number is not None:
-            if kind == "f64" and operand[:2] in ("0f", "0F"):
-                raise NotCheckable(f"a float literal for {kind}")
             bits = number & ((1 << (8 * wanted)) - 1)
             return f"{bits:#x}{'ull' if wanted == 8 else 'u'}", max(wanted, 4)
         symbol = re.fullmatch(r"([\w$%@.]+)\s*(?:\+\s*(-?\d+))?", operand)
@@ -234,7 +233,10 @@ class Emitter:
         found = re.fullmatch(r"([\w$%@.]+)\s*(?:\+\s*(-?\w+))?", inner)
         if not found:
             raise NotCheckable(f"address {operand}")
-        return found.group(1), constant(found.group(2) or "0") or 0
+        offset = constant(found.group(2) or "0")
+        if offset is None:
+            raise NotCheckable(f"address {operand}")
+        return found.group(1), offset
 
     def lanes(self, operand: str, kind: str) -> str:
         """`const T*` to the 32 lanes of an operand, T the unsigned type of its size."""
@@ -377,11 +379,6 @@ class Emitter:
                 if not error.places:
                     raise NotCheckable(error.what, segment[0].places) from error
                 raise
-        last = block.instructions[-1] if block.instructions else None
-        if index + 1 == self.flow.exit and (
-            last is None or last.opcode not in ENDS or (last.guard and last.opcode != "trap")
-        ):
-            lines += ["pc = leave(W, W.mask); if (pc == OUT) return; goto dispatch;"]
         return lines
 
     @staticmethod

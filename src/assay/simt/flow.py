@@ -69,6 +69,9 @@ def flow_of(function: Function) -> Flow:
             current = None
     if not blocks:
         begin()
+    for item in function.body:
+        if isinstance(item, Instruction) and item.opcode in ("bra", "brx"):
+            _check_labels(function, item, labels)
     for block in blocks:
         block.successors = _successors(function, block, labels, len(blocks))
     _depths(blocks)
@@ -86,6 +89,14 @@ def _targets(function: Function) -> set[str]:
                 raise NotCheckable(f"{item.form} without its table", item.places)
             wanted.update(function.tables[table])
     return wanted
+
+
+def _check_labels(function: Function, item: Instruction, labels: dict[str, int]) -> None:
+    """Raises NotCheckable for a branch to where nothing is."""
+    named = function.tables[item.operands[1]] if item.opcode == "brx" else item.operands[:1]
+    missing = [name for name in named if name not in labels]
+    if missing or not named:
+        raise NotCheckable(f"{item.form} to {', '.join(missing) or 'nowhere'}", item.places)
 
 
 def _successors(
@@ -136,23 +147,16 @@ def _depths(blocks: list[Block]) -> None:
 
 def _without_exit(successors: dict[int, list[int]], exit_index: int) -> list[int]:
     """One block of each part of the graph from which the exit can't be reached."""
-    reaching = {exit_index}
-    grown = True
-    while grown:
-        found = {i for i, to in successors.items() if i not in reaching and reaching & set(to)}
-        reaching |= found
-        grown = bool(found)
+    predecessors: dict[int, list[int]] = {index: [] for index in (*successors, exit_index)}
+    for index, following in successors.items():
+        for to in following:
+            predecessors[to].append(index)
+    seen = set(_postorder(predecessors, exit_index))
     chosen = []
-    left = sorted(set(successors) - reaching)
-    while left:
-        chosen.append(left[-1])
-        joined = {left[-1]}
-        grown = True
-        while grown:
-            more = {i for i in left if i not in joined and joined & set(successors[i])}
-            joined |= more
-            grown = bool(more)
-        left = [i for i in left if i not in joined]
+    for index in sorted(successors, reverse=True):
+        if index not in seen:
+            chosen.append(index)
+            seen.update(_postorder(predecessors, index))
     return chosen
 
 

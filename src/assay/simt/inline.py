@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from .faults import NotCheckable
+from .flow import ENDS, suspends
 from .ptx import SYMBOL, Function, Instruction, Label, Program, split
 
 HANDLED = frozenset({"vprintf", "__assertfail"})
@@ -25,6 +26,7 @@ def flatten(program: Program, entry: str) -> Function:
     )
     _Inliner(program, made).copy(function, "", {}, (entry,))
     made.body = [item if isinstance(item, Label) else _with_carry(item) for item in made.body]
+    made.body = _ended(_around_guarded(made.body))
     made.registers[CARRY] = "pred"
     return made
 
@@ -41,6 +43,28 @@ def _with_carry(item: Instruction) -> Instruction:
     if item.opcode in ("addc", "subc", "madc"):
         operands = (*operands, CARRY)
     return replace(item, operands=operands)
+
+
+def _around_guarded(body: list[Instruction | Label]) -> list[Instruction | Label]:
+    """A guarded instruction at which lanes wait is skipped by a branch: others don't come to it."""
+    made: list[Instruction | Label] = []
+    for number, item in enumerate(body):
+        if isinstance(item, Label) or not item.guard or not suspends(item):
+            made.append(item)
+            continue
+        skip = Label(f"$past{number}")
+        made.append(replace(item, form="bra", operands=(skip.name,), negated=not item.negated))
+        made += [replace(item, guard="", negated=False), skip]
+    return made
+
+
+def _ended(body: list[Instruction | Label]) -> list[Instruction | Label]:
+    """With the return that PTX lets a kernel leave out at its end."""
+    last = body[-1] if body else None
+    if isinstance(last, Instruction) and last.opcode in ENDS and not last.guard:
+        return body
+    places = next((item.places for item in reversed(body) if isinstance(item, Instruction)), ())
+    return [*body, Instruction("ret", (), places=places, text="ret")]
 
 
 class _Inliner:
@@ -118,6 +142,7 @@ class _Inliner:
             raise NotCheckable(f"recursive call of {target}", item.places)
         self.calls += 1
         suffix = f"@{self.calls}"
+        self._check_call(item, callee, passed, returned)
         names = dict(zip((p.name for p in callee.parameters), passed))
         names |= zip((p.name for p in callee.returns), returned)
         if item.guard:
@@ -128,3 +153,13 @@ class _Inliner:
         self.copy(callee, suffix, names, (*stack, target))
         if item.guard:
             self.made.body.append(Label(f"$skip{suffix}"))
+
+    def _check_call(
+        self, item: Instruction, callee: Function, passed: list[str], returned: list[str]
+    ) -> None:
+        """Arguments are names of `.param` variables, or of registers for `.reg` parameters."""
+        if len(passed) != len(callee.parameters) or len(returned) != len(callee.returns):
+            raise NotCheckable(f"call {callee.name} with other arguments than it has", item.places)
+        for name in (*passed, *returned):
+            if name not in self.made.variables and name not in self.made.registers:
+                raise NotCheckable(f"call {callee.name} with the argument {name}", item.places)

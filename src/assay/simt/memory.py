@@ -153,5 +153,7 @@ def extent(value: Any) -> tuple[int, int]:
     base = value
     while isinstance(getattr(base, "base", None), np.ndarray):
         base = base.base
-    low, high = np.lib.array_utils.byte_bounds(base)
-    return int(low), int(high - low)
+    steps = [(n - 1) * stride for n, stride in zip(base.shape, base.strides)]
+    low = address_of(base) + sum(min(0, step) for step in steps)
+    high = address_of(base) + sum(max(0, step) for step in steps) + base.itemsize
+    return low, high - low if base.size else 0

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
+from ..errors import NotRun
+from .faults import NotCheckable
 from .forms.table import SIZES
 from .ptx import (
     NAME,
@@ -23,11 +26,12 @@ from .ptx import (
 )
 
 
-class PTXError(Exception):
+class PTXError(NotRun):
     """Text that is no PTX as it is understood here, with its line."""
 
 
-COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+COMMENT = re.compile(r'"[^"\n]*"|/\*.*?\*/|//[^\n]*', re.DOTALL)
+"""A comment, or a string, which may hold what looks like one."""
 FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.MULTILINE)
 TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)
 FUNCTION = re.compile(
@@ -57,7 +61,7 @@ STATEMENT = re.compile(r"\s*(?:(?P<brace>[{}])|(?P<label>[%$\w]+)\s*:(?!:)|(?P<l
 
 def parse(text: str) -> Program:
     """The program of a PTX text. Raises PTXError."""
-    text = COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)), text)
+    text = COMMENT.sub(_without_comment, text)
     target = TARGET.search(text)
     program = Program(target=target.group(1) if target else "")
     files = {int(number): path for number, path in FILE.findall(text)}
@@ -73,6 +77,18 @@ def parse(text: str) -> Program:
             variable = _variable(head)
             program.variables[variable.name] = variable
     return program
+
+
+def _without_comment(found: re.Match[str]) -> str:
+    text = found.group(0)
+    return text if text.startswith('"') else re.sub(r"[^\n]", " ", text)
+
+
+def _size(kind: str, name: str) -> int:
+    """Bytes of a type. Textures, samplers and surfaces have none here."""
+    if kind not in SIZES:
+        raise NotCheckable(f"{name} of type .{kind}")
+    return SIZES[kind]
 
 
 DIRECTIVE = re.compile(r"\s*\.(?:version|target|address_size|file)\b[^\n]*\n")
@@ -148,7 +164,7 @@ def _parameters(text: str | None) -> tuple[Parameter, ...]:
         if not found:
             raise PTXError(f"a parameter that is not understood: {part}")
         kind = found.group("type")
-        element = SIZES[kind]
+        element = _size(kind, found.group("name"))
         size = element * int(found.group("size") or 1)
         align = int(found.group("align") or element)
         offset = -(-offset // align) * align
@@ -162,7 +178,7 @@ def _variable(text: str) -> Variable:
     found = VARIABLE.match(" ".join(text.split()))
     if not found:
         raise PTXError(f"a variable that is not understood: {text[:80]}")
-    element = SIZES[found.group("type")]
+    element = _size(found.group("type"), found.group("name"))
     count = 1
     for size in re.findall(r"\[\s*(\d*)\s*\]", found.group("sizes") or ""):
         count *= int(size or 0)
@@ -174,7 +190,7 @@ def _variable(text: str) -> Variable:
         raw = bytearray(total)
         for index, value in enumerate(listed):
             at = index * element
-            number = constant(value)
+            number = constant(value, element)
             if number is None:
                 address = ADDRESS.match(value)
                 if not address or element != 8:
@@ -204,6 +220,9 @@ class _Body:
         self.ranges: list[dict[str, tuple[str, int, str]]] = [{}]
         """Of each scope: prefix -> (type, count, suffix that makes its names unique)."""
         self.opened = 0
+        self.starts: list[tuple[int, int]] = []
+        """Of each scope that is open: its number, and where it begins in the body."""
+        self.labels: list[set[str]] = [set()]
         self.places: tuple[Place, ...] = ()
         self.inlined: dict[tuple[str, str, str], tuple[Place, ...]] = {}
         self.resolved: dict[str, str] = {}
@@ -235,17 +254,38 @@ class _Body:
     def _special(self, found: re.Match[str]) -> None:
         if found.group("brace") == "{":
             self.opened += 1
+            self.starts.append((self.opened, len(self.function.body)))
+            self.labels.append(set())
             self.scopes.append({})
             self.ranges.append({})
             self.resolved.clear()
         elif found.group("brace"):
+            self._close()
             self.scopes.pop()
             self.ranges.pop()
             self.resolved.clear()
         elif found.group("label"):
+            self.labels[-1].add(found.group("label"))
             self.function.body.append(Label(found.group("label")))
         else:
             self._loc(found.group("loc"))
+
+    def _close(self) -> None:
+        """A scope's labels are its own: they get names of their own, now that all are known."""
+        number, start = self.starts.pop()
+        new = {name: f"{name}$${number}" for name in self.labels.pop()}
+        if not new:
+            return
+        body, tables = self.function.body, self.function.tables
+        for index in range(start, len(body)):
+            item = body[index]
+            if isinstance(item, Label):
+                body[index] = Label(new.get(item.name, item.name))
+            elif item.opcode in ("bra", "brx"):
+                operands = tuple(new.get(operand, operand) for operand in item.operands)
+                body[index] = replace(item, operands=operands)
+        for name in [name for name in tables if name in new]:
+            tables[new[name]] = tuple(new.get(target, target) for target in tables.pop(name))
 
     def _loc(self, text: str) -> None:
         found = LOC.match(text)

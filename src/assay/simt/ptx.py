@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-import struct
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 Bytes = bytes
 """(`bytes` alone is a field's name below.)"""
@@ -107,7 +109,7 @@ class Program:
         return [name for name, function in self.functions.items() if function.entry]
 
 
-NAME = re.compile(r"[%$A-Za-z_][\w$]*")
+NAME = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$]*")
 SYMBOL = re.compile(NAME.pattern + r"(?:@\d+)*")
 """A name, with what inlining adds to it."""
 
@@ -127,15 +129,33 @@ def split(text: str) -> list[str]:
     return [*parts, last] if last else parts
 
 
-def constant(text: str) -> int | None:
-    """The bits of a literal; None where it is none. Negative numbers stay negative."""
+def constant(text: str, size: int = 8) -> int | None:
+    """The bits of a literal; None where it is none. Negative numbers stay negative.
+
+    size: bytes of what it is for. A number with a fraction becomes an f32 or an f64 by it (PTX
+    ISA, floating-point constants); there is none of 1 or 2 bytes.
+    """
     text = text.strip()
-    if re.fullmatch(r"-?\d+U?|-?0[xX][0-9a-fA-F]+U?", text):
+    if INTEGER.fullmatch(text):
         bare = text.rstrip("U")
         octal = re.fullmatch(r"(-?)0([0-7]+)", bare)
         return int(octal.group(1) + octal.group(2), 8) if octal else int(bare, 0)
-    if re.fullmatch(r"0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}", text):
-        return int(text[2:], 16)
-    if re.fullmatch(r"-?\d+\.\d*(?:[eE][+-]?\d+)?", text):
-        return int.from_bytes(struct.pack("<d", float(text)), "little")
+    value = _fraction(text)
+    if value is not None and size >= 4:
+        kind = np.float32 if size == 4 else np.float64
+        with np.errstate(over="ignore"):
+            return int.from_bytes(kind(value).tobytes(), "little")
     return 32 if text == "WARP_SZ" else None
+
+
+INTEGER = re.compile(r"-?(?:\d+|0[xX][0-9a-fA-F]+|0[bB][01]+)U?")
+DECIMAL = re.compile(r"-?(?:\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)")
+
+
+def _fraction(text: str) -> np.floating[Any] | None:
+    """Bits of an f32 (`0f3F800000`) or an f64 (`0d...`), or a decimal."""
+    if re.fullmatch(r"0[fF][0-9a-fA-F]{8}", text):
+        return np.frombuffer(int(text[2:], 16).to_bytes(4, "little"), np.float32)[0]
+    if re.fullmatch(r"0[dD][0-9a-fA-F]{16}", text):
+        return np.frombuffer(int(text[2:], 16).to_bytes(8, "little"), np.float64)[0]
+    return np.float64(text) if DECIMAL.fullmatch(text) else None

@@ -267,6 +267,7 @@ class _Launcher:
             self.types = parameters(loaded.ptx, loaded.name)
             self.compiled = replace(
                 loaded,
+                ptx=_in_file(loaded.ptx, self.file),
                 settings=self.settings,
                 cooperative=bool(self.metadata.launch_cooperative_grid),
                 file=self.file,
@@ -329,6 +330,19 @@ class _Launcher:
         if hasattr(value, "round_f32_to_tf32"):  # since 3.7
             options.append(int(value.round_f32_to_tf32))
         return [_memory(value.base, "*"), *sizes, *options, *sizes]
+
+
+def _in_file(ptx: str, file: str) -> str:
+    """The PTX with the kernel's own file named as it is now.
+
+    Triton keeps compiled kernels by their text and line, so that the PTX may name another file
+    with the same kernel. The first `.loc` of an entry is the line of its `def`.
+    """
+    first = re.search(r"^\s*\.loc\s+(\d+)\s", ptx, re.MULTILINE)
+    if not file or not first:
+        return ptx
+    named = rf'^(\s*\.file\s+{first.group(1)}\s+)"[^"]*"'
+    return re.sub(named, lambda m: f'{m.group(1)}"{file}"', ptx, count=1, flags=re.MULTILINE)
 
 
 def _begins(function: Any) -> tuple[str, int]:
