@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..faults import NotCheckable
 from .table import Action, Match
 
 if TYPE_CHECKING:
@@ -17,13 +18,7 @@ def _bra(match: Match, item: Instruction, e: Emitter) -> str:
     to = e.flow.labels[item.operands[0]]
     if not item.guard:
         return e.jump(to)
-    following = e.block + 1
-    if following == e.flow.exit:
-        return (
-            f"const u32 taken = {e.mask(item)}; if (taken == W.mask) {e.jump(to)} "
-            f"if (taken) {{ pc = diverge(W, taken, {to}, {following}); "
-            f"if (pc != {following}) goto dispatch; }} "
-        )
+    following = e.block + 1  # there is one: a kernel's last instruction has no guard
     counts = f" if (pc <= {e.block} && ++W.spins >= L.quota) {{ spun(W, pc); return; }}"
     return (
         f"const u32 taken = {e.mask(item)}; if (taken == W.mask) {e.jump(to)} "
@@ -71,6 +66,9 @@ def _nothing(match: Match, item: Instruction, e: Emitter) -> str:
 def _print(match: Match, item: Instruction, e: Emitter) -> str:
     """vprintf(format, arguments): both are kept in `.param` variables of the call."""
     result, text, arguments = item.operands
+    for name in item.operands:
+        if name not in e.local:
+            raise NotCheckable(f"{item.form} with the argument {name}", item.places)
     site = e.site(item, "local")
     lines = []
     for name, operand in (("f", text), ("v", arguments)):
@@ -90,6 +88,9 @@ def _print(match: Match, item: Instruction, e: Emitter) -> str:
 def _assert(match: Match, item: Instruction, e: Emitter) -> str:
     """__assertfail(message, file, line, function, character size)."""
     message, file, line, function = item.operands[:4]
+    for name in item.operands[:4]:
+        if name not in e.local:
+            raise NotCheckable(f"{item.form} with the argument {name}", item.places)
     site = e.site(item, "local")
     lines = [f"const u32 m = {e.mask(item)}; alignas(64) u32 at[32];"]
     for name, operand, size in (

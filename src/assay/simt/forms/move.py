@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..faults import NotCheckable
 from .table import SIZES, Match, Values
 
 if TYPE_CHECKING:
@@ -73,6 +74,9 @@ def _parameter(match: Match, item: Instruction, e: Emitter) -> Made:
     base, offset = e.base_and_offset(item.operands[1])
     start = e.fixed[base].offset + offset
     size = SIZES[kind]
+    end = max(p.offset + p.bytes for p in e.fixed.values())
+    if start < 0 or start + size * len(e.vector(item.operands[0])) > end:
+        raise NotCheckable(f"{item.text}, beyond the parameters", item.places)
     letter = "s" if kind[0] == "s" else "u"
     bits = f"s{size * 8}" if letter == "s" else f"b{size * 8}"
     return [
