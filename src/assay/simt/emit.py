@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from .code import FIRST_WINDOW, WINDOW_SHIFT, Code, Site
+from .code import Code, Site
 from .faults import NotCheckable
 from .flow import Flow, flow_of, suspends
 from .forms import Action, Lane, Match, Values, table
 from .forms.move import PARAMETER
 from .forms.table import SIZES
-from .ptx import SYMBOL, Function, Instruction, Program, constant, split
+from .ptx import Function, Instruction, Program, constant, split
 from .special import SPECIAL, WIDE
 from .storage import places_of
+from .variables import Variables
 
 UNSIGNED = {2: "u16", 4: "u32", 8: "u64"}
 
@@ -45,7 +46,6 @@ class Emitter:
         self.program, self.function = program, function
         self.flow: Flow = flow_of(function)
         self.sites: list[Site] = []
-        self.windows: dict[str, int] = {}
         self.before: list[str] = []
         """Statements that the one being emitted needs before it."""
         self.current: dict[str, str] = {}
@@ -53,8 +53,6 @@ class Emitter:
         self.counter = 0
         self.block = 0
         self.names: dict[str, str] = {}
-        self.local: dict[str, int] = {}
-        self.shared: dict[str, int] = {}
         self.granules = {"global": 4, "shared": 4}
         self.compared = {
             item.operands[1]
@@ -64,68 +62,11 @@ class Emitter:
             and ".cas" in item.form
         }
         """Addresses of compare-and-swap operations, as written."""
-        self.fixed = {p.name: p for p in function.parameters}
-        self._place_variables()
+        self.variables = Variables(program, function)
+        self.fixed, self.local = self.variables.fixed, self.variables.local
         self.segments = [self._segments(block.instructions) for block in self.flow.blocks]
         places = places_of(self.segments, function.registers, self.size, self._is_run)
         self.storage, self.slots = places.of, places.slots
-
-    # ---- variables
-
-    def _place_variables(self) -> None:
-        module = self.program.variables.values()
-        dynamic = [v for v in module if v.space == "shared" and v.external]
-        local = shared = 0
-        named = {**{v.name: v for v in module if not v.external}, **self.function.variables}
-        used = self._symbols()
-        for name, variable in named.items():
-            if name not in used:
-                continue
-            align = max(variable.align, 1)
-            if variable.space == "shared":
-                shared = -(-shared // align) * align
-                self.shared[name] = shared
-                shared += variable.bytes
-            elif variable.space in ("local", "param"):
-                align = max(align, 8)
-                local = -(-local // align) * align
-                self.local[name] = local
-                local += variable.bytes
-        align = max([16, *(variable.align for variable in dynamic)])
-        self.static_shared = -(-shared // align) * align
-        self.local_bytes = -(-local // 16) * 16
-        for variable in dynamic:
-            self.shared[variable.name] = self.static_shared
-
-    def _symbols(self) -> set[str]:
-        return {
-            name
-            for item in self.function.body
-            if isinstance(item, Instruction)
-            for operand in item.operands
-            for name in SYMBOL.findall(operand)
-        }
-
-    def symbol(self, name: str) -> tuple[str, int] | None:
-        """(space, address in its own space) of a variable or parameter; None if it is none."""
-        if name in self.fixed:
-            return "param", self.fixed[name].offset
-        if name in self.local:
-            return "local", self.local[name]
-        if name in self.shared:
-            return "shared", self.shared[name]
-        if name in self.program.variables:
-            index = self._window(name)
-            return "global", (FIRST_WINDOW + index) << WINDOW_SHIFT
-        return None
-
-    def _window(self, name: str) -> int:
-        if name not in self.windows:
-            self.windows[name] = len(self.windows)
-            for _, symbol, _ in self.program.variables[name].addresses:
-                if symbol in self.program.variables:
-                    self._window(symbol)
-        return self.windows[name]
 
     # ---- where registers live
 
@@ -210,7 +151,7 @@ class Emitter:
             bits = number & ((1 << (8 * wanted)) - 1)
             return f"{bits:#x}{'ull' if wanted == 8 else 'u'}", max(wanted, 4)
         symbol = re.fullmatch(r"([\w$%@.]+)\s*(?:\+\s*(-?\d+))?", operand)
-        found = self.symbol(symbol.group(1)) if symbol else None
+        found = self.variables.symbol(symbol.group(1)) if symbol else None
         if symbol and found:
             address = found[1] + int(symbol.group(2) or 0)
             return f"{address:#x}ull" if wanted == 8 else f"{address:#x}u", wanted
@@ -436,9 +377,9 @@ class Emitter:
             mixes=[[(i.places, i.form) for i in b.instructions] for b in self.flow.blocks],
             ends=[b.instructions[-1].places if b.instructions else () for b in self.flow.blocks],
             register_bytes=max(64, -(-size // 64) * 64),
-            local_bytes=self.local_bytes,
-            static_shared=self.static_shared,
-            windows=[self.program.variables[name] for name in self.windows],
+            local_bytes=self.variables.local_bytes,
+            static_shared=self.variables.static_shared,
+            windows=[v for v in self.program.windows() if v.name in self.variables.windows],
             granule=self.granules["global"],
             shared_granule=self.granules["shared"],
             communicates=any(COMMUNICATES.search(form) for form in forms),

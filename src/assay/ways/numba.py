@@ -24,7 +24,7 @@ def here(device: str) -> Here:
             return Here(reason="numba-cuda is not installed: pip install 'assay[numba]'")
         return Here(judge=device, timed=True)
     if importlib.util.find_spec("numba_cuda") is not None and watches():
-        return Here(judge="simt", reason=NO_GPU)
+        return Here(judge="simt", reason=NO_GPU, env={"NUMBA_ENABLE_CUDASIM": "0"})
     return stepped()
 
 

@@ -20,7 +20,7 @@ def here(device: str) -> Here:
         return Here(reason="Triton is not installed: pip install 'assay[triton]'")
     if device.startswith("cuda"):
         return Here(judge=device, timed=True)
-    return Here(judge="simt", reason=NO_GPU) if watches() else stepped()
+    return Here("simt", reason=NO_GPU, env={"TRITON_INTERPRET": "0"}) if watches() else stepped()
 
 
 def stepped() -> Here:
