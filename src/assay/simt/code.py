@@ -34,7 +34,7 @@ class Code:
     local_bytes: int
     static_shared: int
     windows: list[Variable]
-    """Module variables that the kernel names; they have the first windows."""
+    """Module variables that the kernel names, or that those hold the addresses of."""
     granule: int
     shared_granule: int
     communicates: bool
@@ -42,3 +42,5 @@ class Code:
     ordered: bool
     """Whether blocks must run one after the other for results to be the same every time."""
     parameters: list[tuple[str, str, int, int]] = field(default_factory=list)
+    threads: tuple[int, ...] = ()
+    """The most that a block may have, where the kernel says so."""

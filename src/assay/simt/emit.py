@@ -386,6 +386,7 @@ class Emitter:
             prints=any(form.startswith("call ") for form in forms),
             ordered=any(re.match(r"atom|red\.|call vprintf", form) for form in forms),
             parameters=[(p.name, p.type, p.bytes, p.offset) for p in self.function.parameters],
+            threads=self.function.threads,
         )
 
 

@@ -21,23 +21,24 @@ class Window:
     read_only: bool = False
     keep: Any = None
     """What owns the memory."""
-    shadows: dict[tuple[int, int], tuple[Any, Any, Any]] = field(default_factory=dict)
-    """(worker, granule shift) -> writer, reader, site of the writer, for each granule."""
+    shadows: dict[tuple[int, int, int], tuple[Any, Any, Any]] = field(default_factory=dict)
+    """(worker, granule shift, numbering) -> writer, reader, site of the writer, of each granule."""
 
     @property
     def end(self) -> int:
         return self.start + self.bytes
 
     def shadow(self, worker: int, shift: int) -> tuple[Any, Any, Any]:
-        key = (worker, shift)
+        key = (worker, shift, _Pool.numbering)
         if key not in self.shadows:
             granules = (self.bytes >> shift) + 64
             self.shadows[key] = _Pool.take(granules)
         return self.shadows[key]
 
     def __del__(self) -> None:
-        for shadow in self.shadows.values():
-            _Pool.give(shadow)
+        for (_, _, numbering), shadow in self.shadows.items():
+            if numbering == _Pool.numbering:
+                _Pool.give(shadow)
 
 
 class _Pool:
@@ -47,6 +48,8 @@ class _Pool:
     free: ClassVar[dict[int, list[tuple[Any, Any, Any]]]] = {}
     held = 0
     blocks = 1
+    numbering = 0
+    """Goes up when numbers run out and begin anew, with new shadows."""
 
     @classmethod
     def take(cls, granules: int) -> tuple[Any, Any, Any]:
@@ -71,7 +74,9 @@ class _Pool:
     def number(cls, blocks: int) -> int:
         """The number of the first of so many new blocks."""
         if cls.blocks + blocks >= 1 << 31:
-            raise OverflowError("more than 2^31 blocks in one process")
+            cls.free.clear()
+            cls.held, cls.blocks = 0, 1
+            cls.numbering += 1
         first = cls.blocks
         cls.blocks += blocks
         return first
@@ -120,7 +125,7 @@ class Memory:
         found = self.find(address)
         if found is None:
             start, size = extent(value)
-            found = self.add(start, size, name=name, keep=value)
+            found = self.add(start, size, name=name, read_only=is_read_only(value), keep=value)
         if name and not found.name:
             found.name = name
         return found, address - found.start
@@ -134,6 +139,13 @@ class Memory:
 
 def is_array(value: Any) -> bool:
     return hasattr(value, "data_ptr") or hasattr(value, "__array_interface__")
+
+
+def is_read_only(value: Any) -> bool:
+    """Whether it is a NumPy array whose memory may not be written, such as a file's."""
+    while isinstance(getattr(value, "base", None), np.ndarray):
+        value = value.base
+    return isinstance(value, np.ndarray) and not value.flags.writeable
 
 
 def address_of(value: Any) -> int:

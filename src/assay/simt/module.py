@@ -8,13 +8,15 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from threading import RLock
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from ..errors import LaunchError
 from ..types import Build, Fault
-from . import layout
+from . import layout, limits
 from .build import library, runtime
 from .code import FIRST_WINDOW, WINDOW_SHIFT, Code
 from .counts import Counts
@@ -25,13 +27,11 @@ from .inline import flatten
 from .memory import Memory, Window, number_blocks
 from .parameters import Packed, Parameters
 from .parse import parse
-from .ptx import Program, Variable
+from .ptx import Program
 from .results import Tally, faults_of
 
 DEFAULT_ARCH = "sm_80"
 """What kernels are compiled for where they are judged without a GPU."""
-MOST_SHARED = {"sm_75": 65_536, "sm_80": 166_912, "sm_90": 232_448}
-"""Bytes of shared memory a block can have (CUDA C++ Programming Guide, compute capabilities)."""
 QUOTA = {True: 64, False: 1 << 16}
 """Backward branches before a warp lets others run; short where warps may wait in a loop."""
 STEP_LIMIT = 1 << 31
@@ -39,6 +39,10 @@ RESIDENT_BYTES = 1 << 30
 MOST_FAULTS = 4096
 MOST_PRINTED = 1 << 20
 SNAPSHOT_BYTES = 64 << 20
+MOST_CORES = 64
+OWN_WINDOWS = 16
+"""The first windows are the module's variables, as many as a multiple of this. So addresses that
+a kernel keeps in memory mean the same in the next launch, also in one of another module."""
 
 
 @dataclass(frozen=True)
@@ -112,33 +116,29 @@ class Kernel:
         Raises LaunchError for what can't be launched.
         """
         memory = memory or Memory()
-        three = _three("grid", grid), _three("block", block)
-        _check(self.name, three[1])
-        most = MOST_SHARED.get(self.arch.removesuffix("a"), 232_448)
-        if self.code.static_shared + shared > most:
-            raise LaunchError(
-                f"{self.name}: shared memory: asked {shared:,} + static "
-                f"{self.code.static_shared:,}; at most {most:,} on {self.arch}"
-            )
+        three = limits.three("grid", grid), limits.three("block", block)
+        limits.check(self.name, self.arch, self.code, *three, shared)
         parameters = Parameters(self.name, self.code.parameters, memory).pack(args)
         windows = [*self._own_windows(), *memory.windows]
         threads = self._threads(math.prod(three[0]), threads, windows)
-        before = _snapshot(windows) if threads > 1 else []
+        before = [_Snapshot(window) for window in windows if window.bytes] if threads > 1 else []
         made = _Launch(self, three[0], three[1], parameters, windows, shared, order, threads)
         result = made.run()
         if result.conflict:  # found between cores: run again on one, for the exact place
-            for window, kept in zip(windows, before):
-                ctypes.memmove(window.start, kept.ctypes.data, window.bytes)
+            for snapshot in before:
+                snapshot.restore()
             made = _Launch(self, three[0], three[1], parameters, windows, shared, order, 1)
             result = made.run()
         return result.launched
 
     def _own_windows(self) -> list[Window]:
         made = []
-        for variable in self.code.windows:
-            array = self.module.variables[variable.name]
+        for variable in self.module.program.windows():
+            array = self.module.variables.get(variable.name)
             made.append(
-                Window(
+                NO_WINDOW
+                if array is None  # no kernel that is loaded names it
+                else Window(
                     array.ctypes.data,
                     variable.bytes,
                     variable.name,
@@ -146,35 +146,33 @@ class Kernel:
                     keep=array,
                 )
             )
-        return made
+        return made + [NO_WINDOW] * (-len(made) % OWN_WINDOWS)
 
     def _threads(self, blocks: int, asked: int | None, windows: list[Window]) -> int:
         if self.code.communicates or self.code.ordered or blocks < 8:
             return 1
         if sum(window.bytes for window in windows) > SNAPSHOT_BYTES:
             return 1
-        return asked or min(os.cpu_count() or 1, 4)
+        return max(1, min(asked or min(os.cpu_count() or 1, 4), blocks, MOST_CORES))
 
 
-def _snapshot(windows: list[Window]) -> list[Any]:
-    return [
-        np.ctypeslib.as_array((ctypes.c_uint8 * max(w.bytes, 1)).from_address(w.start)).copy()
-        if w.bytes
-        else np.zeros(1, np.uint8)
-        for w in windows
-    ]
+NO_WINDOW = Window(0, 0)
 
 
-def _three(what: str, sizes: Sequence[int]) -> tuple[int, int, int]:
-    padded = (*(int(s) for s in sizes), 1, 1)[:3]
-    if len(sizes) > 3 or any(s < 1 for s in padded):
-        raise LaunchError(f"{what}={tuple(sizes)}: one to three sizes of at least 1")
-    return padded[0], padded[1], padded[2]
+class _Snapshot:
+    """A window as it was before a launch, with what was known of its bytes."""
 
+    def __init__(self, window: Window):
+        self.window = window
+        now = np.ctypeslib.as_array((ctypes.c_uint8 * window.bytes).from_address(window.start))
+        self.data = now.copy()
+        self.written = None if window.written is None else window.written.copy()
 
-def _check(name: str, block: tuple[int, int, int]) -> None:
-    if math.prod(block) > 1024:
-        raise LaunchError(f"{name}: {math.prod(block):,} threads a block, limit 1,024")
+    def restore(self) -> None:
+        if not self.window.read_only:
+            ctypes.memmove(self.window.start, self.data.ctypes.data, self.window.bytes)
+        if self.written is not None:
+            self.window.written[:] = self.written
 
 
 @dataclass(frozen=True)
@@ -273,7 +271,7 @@ class _Launch:
             for worker in range(self.threads):
                 row = (ctypes.c_void_p * max(1, len(self.windows)))()
                 for index, window in enumerate(self.windows):
-                    if self.kernel.checks:
+                    if self.kernel.checks and window.bytes:
                         row[index] = window.shadow(worker, self.shift)[which].ctypes.data
                 self.held.append(row)
                 workers[worker] = ctypes.addressof(row)
@@ -317,9 +315,19 @@ def _row(window: Window) -> layout.Window:
     )
 
 
-@lru_cache(maxsize=64)
+_parsed = lru_cache(maxsize=64)(parse)
+_modules: WeakValueDictionary[str, Module] = WeakValueDictionary()
+"""The modules that some kernel belongs to: all kernels of a PTX text share one."""
+_lock = RLock()
+"""Of the modules, their variables, and the kernels that are loaded."""
+
+
 def _module(ptx: str) -> Module:
-    return Module(parse(ptx))
+    with _lock:
+        known = _modules.get(ptx)
+        if known is None:
+            known = _modules[ptx] = Module(_parsed(ptx))
+        return known
 
 
 def load(
@@ -336,11 +344,16 @@ def load(
     be run here, BuildError if g++ fails.
     """
     key = (ptx, entry, checks, drop)
-    if key not in _loaded:
-        _loaded[key] = _load(ptx, entry, checks, drop, say)
+    with _lock:
+        known = _loaded.get(key)
+    if known is not None:
+        return known
+    made = _load(ptx, entry, checks, drop, say)
+    with _lock:
+        known = _loaded.setdefault(key, made)
         while len(_loaded) > MOST_LOADED:
             _loaded.pop(next(iter(_loaded)))
-    return _loaded[key]
+    return known
 
 
 _loaded: dict[tuple[str, str | None, bool, int | None], Kernel] = {}
@@ -371,24 +384,21 @@ def _load(
         function = without(function, drop)
     code = emit(module.program, function)
     built, build = library(name, code.source, say)
-    _variables(module, code)
+    with _lock:
+        _variables(module, code)
     return Kernel(name, module, code, built.kernel, build, checks)
 
 
 def _variables(module: Module, code: Code) -> None:
     """Memory for the module's variables that this kernel names, with their initial values."""
-    for variable in code.windows:
-        if variable.name not in module.variables:
-            made = np.zeros(max(variable.bytes, 1) + 64, np.uint8)
-            if variable.values:
-                made[: len(variable.values)] = np.frombuffer(variable.values, np.uint8)
-            module.variables[variable.name] = made[: max(variable.bytes, 1)]
-    _addresses(module, code.windows)
-
-
-def _addresses(module: Module, windows: list[Variable]) -> None:
-    numbers = {variable.name: index for index, variable in enumerate(windows)}
-    for variable in windows:
+    new = [v for v in code.windows if v.name not in module.variables]
+    for variable in new:
+        made = np.zeros(max(variable.bytes, 1) + 64, np.uint8)
+        if variable.values:
+            made[: len(variable.values)] = np.frombuffer(variable.values, np.uint8)
+        module.variables[variable.name] = made[: max(variable.bytes, 1)]
+    numbers = {v.name: number for number, v in enumerate(module.program.windows())}
+    for variable in new:
         for offset, symbol, addend in variable.addresses:
             if symbol not in numbers:
                 raise NotCheckable(f"{variable.name} holds the address of {symbol}")

@@ -76,7 +76,8 @@ class Parameters:
                     f"{self.kernel}: argument {index} has {bits} bits; {value} does not fit"
                 )
             return (int(value) & ((1 << bits) - 1)).to_bytes(size, "little")
-        return struct.pack(f"<{letter}", float(value))
+        with np.errstate(over="ignore"):  # beyond the largest float is infinity
+            return (np.float32 if kind == "f32" else np.float64)(value).tobytes()
 
     def _struct(self, index: int, value: bytes, size: int, offset: int) -> Packed:
         """Its bytes, with the addresses that lie in known memory made pointers into windows."""

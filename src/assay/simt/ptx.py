@@ -108,6 +108,10 @@ class Program:
     def kernels(self) -> list[str]:
         return [name for name, function in self.functions.items() if function.entry]
 
+    def windows(self) -> list[Variable]:
+        """Variables in global and constant memory. Each has the window of its place here."""
+        return [v for v in self.variables.values() if v.space in ("global", "const")]
+
 
 NAME = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$]*")
 SYMBOL = re.compile(NAME.pattern + r"(?:@\d+)*")
