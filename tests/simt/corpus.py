@@ -128,7 +128,6 @@ def as_passed(arg: Any, memory: simt.Memory) -> Any:
     return b"".join(parts)
 
 
-
 class Launches:
     """A `Run` for the adapters: every launch goes through assay.simt, and what it did is kept."""
 
@@ -203,7 +202,7 @@ def wrong(entry: Entry, ran: Ran, seed: int = SEED) -> str:
         if not bool(close.all()):
             at = int((~close).flatten().nonzero()[0])
             return (
-                f"output {position}: {int((~close).sum())} of {close.numel()} wrong, first at {at}: "
+                f"output {position}: {int((~close).sum())} of {close.numel()} wrong, first {at}: "
                 f"{got.flatten()[at].item()!r}, wanted {want.flatten()[at].item()!r} ({why})"
             )
     printed = "".join(one.printed for one in ran.launched)

@@ -17,20 +17,20 @@ __global__ void copy_once(float* y, const float* x) {
   y[blockIdx.x * 64 + threadIdx.x] = kept[63 - threadIdx.x];
 }
 
-// Sums over tiles of 128 floats, two buffers: the next tile flies while this one is added.
+// Sums over tiles of 256 floats, two buffers: the next tile flies while this one is added.
 __global__ void double_buffer(float* y, const float4* x, int tiles) {
-  __shared__ float4 buffer[2][32];
+  __shared__ float4 buffer[2][64];
   const int t = threadIdx.x;
   float sum = 0;
   __pipeline_memcpy_async(&buffer[0][t], x + t, 16);
   __pipeline_commit();
 #pragma unroll 1
   for (int k = 0; k < tiles; ++k) {
-    if (k + 1 < tiles) __pipeline_memcpy_async(&buffer[(k + 1) & 1][t], x + (k + 1) * 32 + t, 16);
+    if (k + 1 < tiles) __pipeline_memcpy_async(&buffer[(k + 1) & 1][t], x + (k + 1) * 64 + t, 16);
     __pipeline_commit();
     __pipeline_wait_prior(1);
     __syncthreads();
-    const float4 v = buffer[k & 1][31 - t];
+    const float4 v = buffer[k & 1][63 - t];
     sum += v.x - v.y + 2 * v.z - v.w;
     __syncthreads();
   }

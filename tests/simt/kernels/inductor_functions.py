@@ -14,7 +14,9 @@ def gelu_layernorm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.T
 
 
 def pointwise_chain(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return torch.where(x > 0, torch.sin(x) * y, torch.exp(-y.abs())) + torch.sigmoid(x - y).clamp(0.1)
+    return torch.where(x > 0, torch.sin(x) * y, torch.exp(-y.abs())) + torch.sigmoid(x - y).clamp(
+        0.1
+    )
 
 
 def mean_variance(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -21,7 +21,7 @@ __global__ void locked_sum(int* lock, float* total, const float* x, int n) {
 }
 
 // total = sum: every block writes its part, the last to arrive adds the parts, in their order.
-__global__ void last_block_sum(float* total, volatile float* part, unsigned* arrived,
+__global__ void last_block_sum(float* total, float* part, unsigned* arrived,
                                const float* x, int n) {
   __shared__ float tree[64];
   __shared__ bool last;

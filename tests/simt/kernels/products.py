@@ -39,7 +39,9 @@ def gemm_views(c: Any, a: Any, b: Any, alpha: float, beta: float, step: int) -> 
 
 
 def int8_factors(seed: int) -> Arguments:
-    a, b = (integers(seed + k, -128, 128, rows, 36, dtype=torch.int8) for k, rows in ((0, M), (1, N)))
+    a, b = (
+        integers(seed + k, -128, 128, rows, 36, dtype=torch.int8) for k, rows in ((0, M), (1, N))
+    )
     return [blank(M, N, dtype=INT32), a, b, M, N, 9]
 
 
@@ -197,7 +199,7 @@ SCANS = (
     cuda(
         SCAN,
         "cub_reduce",
-        lambda s: [blank(8), normal(s, 301), 301],
+        lambda s: [blank(8), normal(s, 365), 365],
         block_results,
         4,
         96,

@@ -162,7 +162,10 @@ NUMBA = (
     ),
     numba(
         "black_scholes",
-        lambda s: [blank(301, dtype=F64), *(uniform(s + k, 0.5, 2, 301).double() for k in range(3))],
+        lambda s: [
+            blank(301, dtype=F64),
+            *(uniform(s + k, 0.5, 2, 301).double() for k in range(3)),
+        ],
         prices,
         3,
         128,
@@ -198,7 +201,9 @@ INDUCTOR = (
         lambda s: [normal(s, 7, 301), normal(s + 1, 301), normal(s + 2, 301)],
         tolerance=FAST,
     ),
-    inductor("pointwise_chain", lambda s: [normal(s, 37, 41), normal(s + 1, 37, 41)], tolerance=FAST),
+    inductor(
+        "pointwise_chain", lambda s: [normal(s, 37, 41), normal(s + 1, 37, 41)], tolerance=FAST
+    ),
     inductor("mean_variance", lambda s: [normal(s, 7, 1009) + 2], tolerance=FAST),
     inductor(
         "cross_entropy",

@@ -73,7 +73,9 @@ def rmsnorm(y: Any, x: Any, w: Any, eps: float, n: int) -> torch.Tensor:
     return v * (v.square().mean(1, keepdim=True) + eps).rsqrt() * w.double()
 
 
-def factors(dtype: torch.dtype, out: torch.dtype = F32, m: int = 37, n: int = 41, k: int = 53) -> Any:
+def factors(
+    dtype: torch.dtype, out: torch.dtype = F32, m: int = 37, n: int = 41, k: int = 53
+) -> Any:
     def make(seed: int) -> Arguments:
         if dtype is I8:
             a, b = (
@@ -153,7 +155,13 @@ def scattered(y: torch.Tensor, x: torch.Tensor, index: torch.Tensor, n: int) -> 
 
 
 def convolution(seed: int) -> Arguments:
-    return [blank(91, 16), normal(seed, 7, 13, 16, dtype=F16), normal(seed + 1, 9, 16, 16, dtype=F16), 7, 13]
+    return [
+        blank(91, 16),
+        normal(seed, 7, 13, 16, dtype=F16),
+        normal(seed + 1, 9, 16, 16, dtype=F16),
+        7,
+        13,
+    ]
 
 
 def convolved(y: Any, x: torch.Tensor, w: torch.Tensor, h: int, width: int) -> torch.Tensor:
@@ -187,7 +195,9 @@ ENTRIES = (
         constants={"BLOCK": 512},
         tags="counts",
     ),
-    entry("softmax", rows(5, 301), softmax, 5, constants={"BLOCK": 512}, tolerance=FAST, tags="counts"),
+    entry(
+        "softmax", rows(5, 301), softmax, 5, constants={"BLOCK": 512}, tolerance=FAST, tags="counts"
+    ),
     entry(
         "softmax",
         rows(3, 77),
@@ -239,7 +249,13 @@ ENTRIES = (
             tolerance=EXACT if dtype is I8 else FLOAT,
             tags="mma",
         )
-        for name, dtype in (("fp16", F16), ("bf16", BF16), ("tf32", F32), ("ieee", F32), ("int8", I8))
+        for name, dtype in (
+            ("fp16", F16),
+            ("bf16", BF16),
+            ("tf32", F32),
+            ("ieee", F32),
+            ("int8", I8),
+        )
     ),
     entry(
         "matmul_split_k",

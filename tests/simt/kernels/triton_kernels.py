@@ -1,4 +1,4 @@
-"""Triton kernels as they are written for a GPU. Their launches and references: triton_entries.py."""
+"""Triton kernels as they are written for a GPU. Their launches: triton_entries.py."""
 
 from __future__ import annotations
 
@@ -73,8 +73,9 @@ def histogram(count, x, n, BINS: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def matmul(c, a, b, M, N, K, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-           BK: tl.constexpr):
+def matmul(
+    c, a, b, M, N, K, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
     """C = A B by tiles. 2 M N K FLOPs; A is read N / BN times, B M / BM times."""
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     cols = tl.program_id(1) * BN + tl.arange(0, BN)
@@ -82,31 +83,46 @@ def matmul(c, a, b, M, N, K, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.c
     total = tl.zeros((BM, BN), dtype=kind)
     for start in range(0, K, BK):
         ks = start + tl.arange(0, BK)
-        p = tl.load(a + rows[:, None] * K + ks[None, :],
-                    mask=(rows[:, None] < M) & (ks[None, :] < K), other=0)
-        q = tl.load(b + ks[:, None] * N + cols[None, :],
-                    mask=(ks[:, None] < K) & (cols[None, :] < N), other=0)
+        p = tl.load(
+            a + rows[:, None] * K + ks[None, :],
+            mask=(rows[:, None] < M) & (ks[None, :] < K),
+            other=0,
+        )
+        q = tl.load(
+            b + ks[:, None] * N + cols[None, :],
+            mask=(ks[:, None] < K) & (cols[None, :] < N),
+            other=0,
+        )
         total = tl.dot(p, q, total, input_precision=PRECISION, out_dtype=kind)
-    tl.store(c + rows[:, None] * N + cols[None, :], total,
-             mask=(rows[:, None] < M) & (cols[None, :] < N))
+    tl.store(
+        c + rows[:, None] * N + cols[None, :], total, mask=(rows[:, None] < M) & (cols[None, :] < N)
+    )
 
 
 @triton.jit
-def matmul_split_k(c, a, b, M, N, K, SPLITS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-                   BK: tl.constexpr):
+def matmul_split_k(
+    c, a, b, M, N, K, SPLITS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
     """Each of SPLITS programs sums a part of K and adds it to C by atomics; C starts at 0."""
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     cols = tl.program_id(1) * BN + tl.arange(0, BN)
     total = tl.zeros((BM, BN), dtype=tl.float32)
     for start in range(tl.program_id(2) * BK, K, SPLITS * BK):
         ks = start + tl.arange(0, BK)
-        p = tl.load(a + rows[:, None] * K + ks[None, :],
-                    mask=(rows[:, None] < M) & (ks[None, :] < K), other=0.0)
-        q = tl.load(b + ks[:, None] * N + cols[None, :],
-                    mask=(ks[:, None] < K) & (cols[None, :] < N), other=0.0)
+        p = tl.load(
+            a + rows[:, None] * K + ks[None, :],
+            mask=(rows[:, None] < M) & (ks[None, :] < K),
+            other=0.0,
+        )
+        q = tl.load(
+            b + ks[:, None] * N + cols[None, :],
+            mask=(ks[:, None] < K) & (cols[None, :] < N),
+            other=0.0,
+        )
         total = tl.dot(p, q, total)
-    tl.atomic_add(c + rows[:, None] * N + cols[None, :], total,
-                  mask=(rows[:, None] < M) & (cols[None, :] < N))
+    tl.atomic_add(
+        c + rows[:, None] * N + cols[None, :], total, mask=(rows[:, None] < M) & (cols[None, :] < N)
+    )
 
 
 @triton.jit
@@ -136,8 +152,9 @@ def attention(o, q, k, v, lse, scale, n, D: tl.constexpr, BM: tl.constexpr, BN: 
 
 
 @triton.jit
-def attention_backward_v(dv, q, k, do, lse, scale, n, D: tl.constexpr, BM: tl.constexpr,
-                         BN: tl.constexpr):
+def attention_backward_v(
+    dv, q, k, do, lse, scale, n, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
+):
     """dV = P^T dO of causal attention, P made again from q, k and the log of its sums."""
     cols, ds = tl.program_id(0) * BN + tl.arange(0, BN), tl.arange(0, D)
     kk = tl.load(k + cols[:, None] * D + ds[None, :], mask=cols[:, None] < n, other=0.0)
@@ -258,10 +275,14 @@ def transpose(y, x, rows, columns, BLOCK: tl.constexpr):
     """y = x^T by tiles: the layout changes through shared memory."""
     r = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    v = tl.load(x + r[:, None] * columns + c[None, :],
-                mask=(r[:, None] < rows) & (c[None, :] < columns))
-    tl.store(y + c[:, None] * rows + r[None, :], tl.trans(v),
-             mask=(c[:, None] < columns) & (r[None, :] < rows))
+    v = tl.load(
+        x + r[:, None] * columns + c[None, :], mask=(r[:, None] < rows) & (c[None, :] < columns)
+    )
+    tl.store(
+        y + c[:, None] * rows + r[None, :],
+        tl.trans(v),
+        mask=(c[:, None] < columns) & (r[None, :] < rows),
+    )
 
 
 @triton.jit

@@ -26,7 +26,9 @@ def medians(y: torch.Tensor, x: torch.Tensor, n: int) -> torch.Tensor:
 
 def folds(y: Any, x: torch.Tensor, rows: int, n: int) -> torch.Tensor:
     v = x.double() if x.dtype.is_floating_point else x.long()
-    return torch.stack([v.sum(1), v.prod(1)], 1).to(torch.float64 if v.is_floating_point() else INT32)
+    return torch.stack([v.sum(1), v.prod(1)], 1).to(
+        torch.float64 if v.is_floating_point() else INT32
+    )
 
 
 REPORTED = uniform(1, 0, 1, 40)
@@ -83,7 +85,7 @@ def packed(y: Any, count: Any, x: torch.Tensor, n: int) -> list[torch.Tensor]:
 
 
 def weighted(y: Any, x: torch.Tensor, tiles: int) -> torch.Tensor:
-    v = x.double().view(tiles, 32, 4).flip(1)
+    v = x.double().view(tiles, 64, 4).flip(1)
     return (v * torch.tensor([1, -1, 2, -1])).sum((0, 2))
 
 
@@ -264,10 +266,10 @@ COPY_ENTRIES = (
     cuda(
         ASYNC,
         "double_buffer",
-        lambda s: [blank(32), normal(s, 5, 32, 4), 5],
+        lambda s: [blank(64), normal(s, 5, 64, 4), 5],
         weighted,
         1,
-        32,
+        64,
         tolerance=FLOAT,
         tags="cp.async",
         mutate=True,

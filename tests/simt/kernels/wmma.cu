@@ -52,23 +52,24 @@ __global__ void wmma_tf32(float* c, const float* a, const float* b, int n, int k
   wmma::store_matrix_sync(c + blockIdx.y * 16 * n + blockIdx.x * 16, sum, n, wmma::mem_row_major);
 }
 
-// The same of 8-bit whole numbers, through shared memory; the result in columns.
+// The same of 8-bit whole numbers, two warps through shared memory; the result in columns.
 __global__ void wmma_int8(int* c, const signed char* a, const signed char* b, int k) {
-  __shared__ __align__(32) signed char as[16][16], bs[16][16];
+  __shared__ __align__(32) signed char as[16][16], bs[32][16];
   wmma::fragment<wmma::matrix_a, 16, 16, 16, signed char, wmma::row_major> fa;
   wmma::fragment<wmma::matrix_b, 16, 16, 16, signed char, wmma::col_major> fb;
   wmma::fragment<wmma::accumulator, 16, 16, 16, int> sum;
   wmma::fill_fragment(sum, 0);
-  const int r = threadIdx.x / 2, q = threadIdx.x % 2 * 8;
+  const int r = threadIdx.x / 2, q = threadIdx.x % 2 * 8, half = threadIdx.x / 32 * 16;
 #pragma unroll 1
   for (int i = 0; i < k; i += 16) {
-    *reinterpret_cast<int2*>(&as[r][q]) = *reinterpret_cast<const int2*>(a + r * k + i + q);
+    if (r < 16)
+      *reinterpret_cast<int2*>(&as[r][q]) = *reinterpret_cast<const int2*>(a + r * k + i + q);
     *reinterpret_cast<int2*>(&bs[r][q]) = *reinterpret_cast<const int2*>(b + r * k + i + q);
     __syncthreads();
     wmma::load_matrix_sync(fa, &as[0][0], 16);
-    wmma::load_matrix_sync(fb, &bs[0][0], 16);
+    wmma::load_matrix_sync(fb, &bs[half][0], 16);
     wmma::mma_sync(sum, fa, fb, sum);
     __syncthreads();
   }
-  wmma::store_matrix_sync(c, sum, 16, wmma::mem_col_major);
+  wmma::store_matrix_sync(c + half * 16, sum, 16, wmma::mem_col_major);
 }

@@ -1,0 +1,91 @@
+"""Every kernel of the corpus gives what its reference says, faultless; its barriers matter."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+from corpus import ENTRIES, run, wrong
+from kernels.entry import Entry
+from mutants import mutants, unproven
+
+QUICK = {
+    "copy_float4",
+    "interpret",
+    "sum_tree_unrolled",
+    "transpose_swizzled",
+    "matmul_tiled",
+    "cub_scan",
+    "block_queue",
+    "named_barriers",
+    "gather_buffers",
+    "mma_tiles<__half>",
+    "double_buffer",
+    "look_back",
+}
+"""Of each kind one, run in the plain tier."""
+MUTATED_QUICK = {"sum_tree_unrolled", "double_buffer"}
+PACKAGES = {"cuda": "cuda.bindings", "triton": "triton", "numba": "numba", "inductor": "triton"}
+
+
+def listed(entries: list[Entry], quick: set[str]) -> list[object]:
+    return [
+        pytest.param(e, id=e.name, marks=() if e.name in quick else (pytest.mark.full,))
+        for e in entries
+    ]
+
+
+def available(entry: Entry) -> None:
+    package = PACKAGES[entry.way]
+    try:
+        found = importlib.util.find_spec(package)
+    except ModuleNotFoundError:
+        found = None
+    if found is None:
+        pytest.skip(f"{package} is not installed")
+    if entry.source == "wmma.cu":
+        from pathlib import Path
+
+        from compiling import headers
+
+        if not any((Path(folder) / "crt" / "mma.h").exists() for folder in headers()):
+            pytest.skip("mma.h needs nvidia-cuda-crt, which is not installed")
+
+
+@pytest.mark.parametrize("entry", listed(list(ENTRIES), QUICK))
+def test_right_without_a_fault(entry: Entry) -> None:
+    available(entry)
+    ran = run(entry)
+    assert not ran.faults
+    assert not wrong(entry, ran)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(
+    "entry", [pytest.param(e, id=e.name) for e in ENTRIES if e.way == "cuda" and not e.printed]
+)
+def test_right_in_any_order_of_warps_and_blocks(entry: Entry, order: int) -> None:
+    available(entry)
+    ran = run(entry, order=order)
+    assert not ran.faults
+    assert not wrong(entry, ran)
+
+
+MUTATED = [entry for entry in ENTRIES if entry.mutate]
+
+
+@pytest.mark.parametrize("entry", listed(MUTATED, MUTATED_QUICK))
+def test_each_barrier_left_out_is_noticed_or_proven_redundant(entry: Entry) -> None:
+    available(entry)
+    found = mutants(entry)
+    assert found
+    assert not unproven(entry, found)
+
+
+def test_the_corpus_is_as_large_as_it_says() -> None:
+    assert len(ENTRIES) == len({entry.name for entry in ENTRIES})
+    assert len(MUTATED) >= 16
+    assert sum("counts" in entry.tags for entry in ENTRIES) >= 12
+    kernels = {(entry.way, entry.source, entry.kernel) for entry in ENTRIES}
+    assert len(kernels) >= 150
