@@ -1,8 +1,9 @@
 """What a kernel did, exactly: instructions, lanes, requests, sectors, wavefronts, by source line.
 
 The units are those of Nsight Compute: a *request* is one warp-wide access, a *sector* 32 bytes of
-global memory, a *wavefront* one pass of shared memory. They are counted on the PTX: the assembler
-may still merge, split or drop accesses.
+global memory, a *wavefront* one pass of shared memory. They are what an H100 counts for the same
+accesses (benchmarks/simt_counts.py), and are counted on the PTX: the assembler may still merge,
+split or drop accesses.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ class Access:
     requests: int = 0
     lanes: int = 0
     sectors: int = 0
+    """Of atomics: those of each round of lanes that name different addresses."""
     ideal_sectors: int = 0
     """If the lanes' bytes lay side by side."""
     wavefronts: int = 0

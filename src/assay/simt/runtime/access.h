@@ -62,11 +62,25 @@ inline void count_global(Warp& W, u32 site, u32 mask, u32 bytes, u32 sectors) {
     count.bytes += lanes * bytes;
 }
 
+// Whether each lane's address is that of lane ^ STEP, where both take part.
+template <int STEP>
+bool pairs_up(const u32* address, u32 mask) {
+    u32 apart = 0;
+    for (u32 l = 0; l < LANES; l++) {
+        const u32 both = mask >> l & mask >> (l ^ STEP) & 1;
+        apart |= (address[l] ^ address[l ^ STEP]) & (0u - both);
+    }
+    return !apart;
+}
+
 // Passes that shared memory needs: in each the 32 banks of 4 bytes give one word each, to all who
-// ask for it. 8-byte accesses go half a warp at a time, 16-byte ones a quarter.
-template <int N>
+// ask for it. 8-byte accesses go half a warp at a time, 16-byte ones a quarter. Loads go two such
+// groups at a time where neighbours (lane ^ 1, or lane ^ 2) want the same. As an H100 counts them:
+// benchmarks/simt_counts.py.
+template <int N, bool LOAD>
 u32 wavefronts_of(const u32* address, u32 mask) {
-    constexpr u32 group = N <= 4 ? 32 : 128 / N;
+    u32 group = N <= 4 ? 32 : 128 / N;
+    if (LOAD && N > 4 && (pairs_up<1>(address, mask) || pairs_up<2>(address, mask))) group *= 2;
     u32 total = 0;
     for (u32 begin = 0; begin < LANES; begin += group) {
         const u32 part = mask & (group == 32 ? ALL : ((1u << (group & 31)) - 1) << begin);

@@ -211,14 +211,16 @@ bool write_quick(Warp& W, u32 mask, const u32* address, u32 bytes, u32 site) {
 }
 
 // Whether it is plain how many wavefronts there are: words that all lie within 128 bytes are in
-// different banks, and lanes side by side need as many passes as their bytes need.
-// Whether it is plain how many wavefronts there are: words that all lie within 128 bytes are in
-// different banks, and lanes side by side need as many passes as their bytes need.
-template <int N>
+// different banks, lanes side by side need as many passes as their bytes need, and loads of one
+// address go two groups of lanes at a time.
+template <int N, bool LOAD>
 bool is_plain(const Extent& extent, bool dense, u32 mask, u32& wavefronts) {
     wavefronts = N <= 4 ? 1 : static_cast<u32>(LANES * N / 128);
     if (N <= 4 && (extent.most >> 2) - (extent.least >> 2) < 32) return true;
-    return mask == ALL && N >= 4 && (dense || extent.most == extent.least);
+    if (mask != ALL || N < 4) return false;
+    const bool one = extent.most == extent.least;
+    if (one && LOAD && N > 4) wavefronts /= 2;
+    return dense || one;
 }
 
 template <int N>
@@ -237,8 +239,8 @@ void load(Warp& W, u32 mask, const u32* address, u32 site, u8* pack, u32 kind) {
     const bool dense = is_dense<N>(all, mask);
     if (launch.counts) {
         u32 wavefronts;
-        if (!is_plain<N>(extent, dense, mask, wavefronts))
-            wavefronts = wavefronts_of<N>(all, mask);
+        if (!is_plain<N, true>(extent, dense, mask, wavefronts))
+            wavefronts = wavefronts_of<N, true>(all, mask);
         count_shared(W, site, mask, N, wavefronts);
     }
     if (launch.checks) {
@@ -275,8 +277,8 @@ void store(Warp& W, u32 mask, const u32* address, u32 site, const u8* pack, u32 
     const bool dense = is_dense<N>(all, mask);
     if (launch.counts) {
         u32 wavefronts;
-        if (!is_plain<N>(extent, dense, mask, wavefronts))
-            wavefronts = wavefronts_of<N>(all, mask);
+        if (!is_plain<N, false>(extent, dense, mask, wavefronts))
+            wavefronts = wavefronts_of<N, false>(all, mask);
         count_shared(W, site, mask, N, wavefronts);
     }
     if (launch.checks) {
@@ -326,9 +328,20 @@ u8* atomic_shared(Warp& W, u32 lane, u32 address, u32 bytes, u32 site) {
     return W.block->shared + address;
 }
 
+// Every lane of a bank takes a pass of its own, also where two of them name one word. 8-byte ones
+// go half a warp at a time.
 void count_shared_atomic(Warp& W, u32 mask, const u32* address, u32 site, u32 bytes) {
-    count_shared(W, site, mask, bytes,
-                 bytes == 8 ? wavefronts_of<8>(address, mask) : wavefronts_of<4>(address, mask));
+    u32 wavefronts = 0;
+    const u32 half = ALL >> 16, groups[] = {bytes == 8 ? half : ALL, bytes == 8 ? ~half : 0};
+    for (const u32 group : groups) {
+        u32 depth[LANES] = {}, most = 0;
+        each_lane(mask & group, [&](u32 l) {
+            const u32 lanes = ++depth[address[l] >> 2 & 31];
+            most = lanes > most ? lanes : most;
+        });
+        wavefronts += most;
+    }
+    count_shared(W, site, mask, bytes, wavefronts);
 }
 
 // The bytes that a copy will fill: in flight from now until its lane waits for it.
