@@ -34,7 +34,7 @@ DEFAULT_ARCH = "sm_80"
 """What kernels are compiled for where they are judged without a GPU."""
 QUOTA = {True: 64, False: 1 << 16}
 """Backward branches before a warp lets others run; short where warps may wait in a loop."""
-STEP_LIMIT = 1 << 31
+STEP_LIMIT = 1 << 28
 RESIDENT_BYTES = 1 << 30
 MOST_FAULTS = 4096
 MOST_PRINTED = 1 << 20

@@ -13,10 +13,14 @@ if TYPE_CHECKING:
 OUT = "{ if (pc == OUT) return; goto dispatch; }"
 
 
-def together(e: Emitter, site: int, members: str) -> str:
-    """Waits for the lanes that an instruction names; they come by their own ways."""
+def together(e: Emitter, site: int, members: str, anywhere: int = 0) -> str:
+    """Waits for the lanes that an instruction names; they come by their own ways.
+
+    anywhere: they may wait at another instruction of the kind (bar.warp.sync since sm_70).
+    """
     return (
-        f"if (W.splits || W.passed) {{ pc = wait_lanes(W, {e.block}, {site}, {members}); "
+        f"if (W.splits || W.passed) {{ pc = wait_lanes(W, {e.block}, {site}, {members}, "
+        f"{anywhere}); "
         f"if (pc != {e.block}) {OUT} }} {e.counted(e.block)}"
     )
 
@@ -59,7 +63,7 @@ def _arrive(match: Match, item: Instruction, e: Emitter) -> str:
 
 def _warp_barrier(match: Match, item: Instruction, e: Emitter) -> str:
     site = e.site(item)
-    return f"{together(e, site, members(e, item.operands[0]))} synced(W);"
+    return f"{together(e, site, members(e, item.operands[0]), 1)} sync_warp(W);"
 
 
 def _shuffle(match: Match, item: Instruction, e: Emitter) -> str:
@@ -90,7 +94,7 @@ def _vote(match: Match, item: Instruction, e: Emitter) -> str:
         f"const u32 every = {flipped}bits({array}) & m; const u32* const named = "
         f"{e.lanes(item.operands[2], 'b32')}; "
         f"for (u32 l = 0; l < 32; l++) if (m >> l & 1) {{ const u32 yes = every & named[l]; "
-        f"{e.target(item.operands[0])}[l] = {what}; }} synced(W);"
+        f"{e.target(item.operands[0])}[l] = {what}; }}"
     )
 
 
@@ -103,8 +107,7 @@ def _match(match: Match, item: Instruction, e: Emitter) -> str:
     flag = e.target(to[1]) if len(to) > 1 else "nullptr"
     return (
         f"{together(e, site, members(e, item.operands[2]))} match_lanes(W, {e.mask(item)}, "
-        f"{every}, {e.target(to[0])}, {flag}, {value}, {e.lanes(item.operands[2], 'b32')}); "
-        "synced(W);"
+        f"{every}, {e.target(to[0])}, {flag}, {value}, {e.lanes(item.operands[2], 'b32')});"
     )
 
 
@@ -115,7 +118,7 @@ def _reduce(match: Match, item: Instruction, e: Emitter) -> str:
     return (
         f"{together(e, site, members(e, item.operands[2]))} reduce_lanes(W, {e.mask(item)}, "
         f"{operation}, {signed}, {e.target(item.operands[0])}, {e.lanes(item.operands[1], 'b32')}, "
-        f"{e.lanes(item.operands[2], 'b32')}); synced(W);"
+        f"{e.lanes(item.operands[2], 'b32')});"
     )
 
 
@@ -125,7 +128,7 @@ def _elect(match: Match, item: Instruction, e: Emitter) -> str:
     return (
         f"{together(e, site, members(e, item.operands[1]))} const u32 lead = "
         f"(u32)__builtin_ctz(W.mask); for (u32 l = 0; l < 32; l++) if (W.mask >> l & 1) {{ "
-        f"{e.target(to[0])}[l] = lead; {e.target(to[1])}[l] = l == lead; }} synced(W);"
+        f"{e.target(to[0])}[l] = lead; {e.target(to[1])}[l] = l == lead; }}"
     )
 
 
@@ -138,7 +141,7 @@ def _load_matrix(match: Match, item: Instruction, e: Emitter) -> str:
     transposed = int(bool(match.groups["trans"]))
     return (
         f"{together(e, site, 'ALL')} u32* const to[] = {{{to}}}; "
-        f"load_matrix(W, {site}, {at}, {len(registers)}, {transposed}, to); synced(W);"
+        f"load_matrix(W, {site}, {at}, {len(registers)}, {transposed}, to);"
     )
 
 
@@ -150,7 +153,7 @@ def _store_matrix(match: Match, item: Instruction, e: Emitter) -> str:
     transposed = int(bool(match.groups["trans"]))
     return (
         f"{together(e, site, 'ALL')} const u32* const from[] = {{{', '.join(sources)}}}; "
-        f"store_matrix(W, {site}, {at}, {len(sources)}, {transposed}, from); synced(W);"
+        f"store_matrix(W, {site}, {at}, {len(sources)}, {transposed}, from);"
     )
 
 

@@ -29,6 +29,12 @@ inline bool is_dense(const T* address, u32 mask) {
     return !other;
 }
 
+// What a load gives in lanes that were refused: as nothing is there, zero.
+template <int N>
+inline void clear(u8* pack, u32 mask) {
+    each_lane(mask, [&](u32 l) { memset(pack + l * N, 0, N); });
+}
+
 // Different 32-byte sectors that N bytes a lane touch (a lane's bytes are aligned to N).
 template <int N>
 u32 sectors_of(const u64* address, u32 mask) {
@@ -123,10 +129,14 @@ inline void count_shared(Warp& W, u32 site, u32 mask, u32 bytes, u32 wavefronts)
     count.bytes += lanes * bytes;
 }
 
-// Lanes of one store that repeat an earlier lane's address with its value: one write is enough.
-// Those with another value are at fault: which of them stays is not defined.
+inline u64 generic(Warp&, u64 address) { return address; }
+inline u64 generic(Warp& W, u32 address) { return shared_to_generic(W, address); }
+
+// Lanes of one plain store that repeat an earlier lane's address with its value: one write is
+// enough. Those with another value are at fault: which of them stays is not defined.
 template <int N, class T>
-u32 without_twins(Warp& W, u32 mask, const T* address, u32 site, const u8* pack) {
+u32 without_twins(Warp& W, u32 mask, const T* address, u32 site, const u8* pack, u32 kind) {
+    if (kind != PLAIN) return mask;
     bool rising = true;
     u64 last = 0;
     bool any = false;
@@ -141,7 +151,7 @@ u32 without_twins(Warp& W, u32 mask, const T* address, u32 site, const u8* pack)
         for (u32 j = 0; j < l; j++) {
             if (!(kept >> j & 1) || address[j] != address[l]) continue;
             if (memcmp(pack + j * N, pack + l * N, N))
-                fault(W, RACE_IN_STORE, site, l, address[l], N, W.index * LANES + j);
+                fault(W, RACE_IN_STORE, site, l, generic(W, address[l]), N, W.index * LANES + j);
             kept &= ~(1u << l);
             return;
         }

@@ -2,7 +2,7 @@
 // reads bytes that are in flight.
 #include "access.h"
 
-const u8* source_of_copy(Warp& W, u32 lane, u64 address, u32 bytes, u32 site);
+const u8* source_of_copy(Warp& W, u32 lane, u64 address, u32 bytes, u32 size, u32 site);
 void count_copy(Warp& W, u32 mask, const u64* address, u32 site, u32 bytes);
 bool begin_copy(Warp& W, u32 lane, u32 address, u32 bytes, u32 site);
 void land_copy(Warp& W, const AsyncCopy& copy);
@@ -14,7 +14,7 @@ void copy_async(Warp& W, u32 mask, const u32* to, const u64* from, u32 site, u32
     if (W.launch->counts && reading) count_copy(W, reading, from, site, bytes);
     each_lane(mask, [&](u32 l) {
         const u32 wanted = source_bytes[l] < bytes ? source_bytes[l] : bytes;
-        const u8* host = wanted ? source_of_copy(W, l, from[l], wanted, site) : nullptr;
+        const u8* host = wanted ? source_of_copy(W, l, from[l], wanted, bytes, site) : nullptr;
         if (wanted && !host) return;
         if (begin_copy(W, l, to[l], bytes, site))
             W.copies.push({from[l], host, to[l], bytes, wanted, site, l, W.copies_committed[l]});

@@ -40,6 +40,11 @@ T at(const void* pack, u32 lane) {
     return value;
 }
 
+bool is_shared(u64 address) { return address >> 32 == SHARED_WINDOW << (WINDOW_SHIFT - 32); }
+
+// atom.add.f32 on global memory takes and leaves no subnormals (PTX ISA, atom); on shared it does.
+f32 flush(f32 x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0.0f, x) : x; }
+
 // Lanes that name the address that most of them name: they go one after the other.
 u32 contention(u32 mask, const u64* address) {
     u32 most = 0;
@@ -57,7 +62,7 @@ template <class T, class F>
 void each(Warp& W, u32 mask, const u64* address, u32 site, void* old, const void* b,
           const void* c, F&& f) {
     each_lane(mask, [&](u32 l) {
-        u8* here = in_window(address[l], SHARED_WINDOW)
+        u8* here = is_shared(address[l])
                        ? atomic_shared(W, l, static_cast<u32>(address[l]), sizeof(T), site)
                        : atomic_global(W, l, address[l], sizeof(T), site);
         if (!here) return;
@@ -74,7 +79,7 @@ void count(Warp& W, u32 mask, const u64* address, u32 site, u32 bytes) {
     u32 shared = 0;
     u32 low[LANES];
     each_lane(mask, [&](u32 l) {
-        shared |= static_cast<u32>(in_window(address[l], SHARED_WINDOW)) << l;
+        shared |= static_cast<u32>(is_shared(address[l])) << l;
         low[l] = static_cast<u32>(address[l]);
     });
     if (shared) count_shared_atomic(W, shared, low, site, bytes);
@@ -91,6 +96,7 @@ void atomic(Warp& W, u32 mask, const u64* address, u32 site, u32 operation, u32 
     if (!mask) return;
     if (W.launch->counts) count(W, mask, address, site, SIZE[type]);
     if (order & 2) fence(W, 1);
+    W.touched = W.clock;
     const auto run = [&](auto zero, auto&& f) {
         each<decltype(zero)>(W, mask, address, site, old, b, c, f);
     };
@@ -100,7 +106,14 @@ void atomic(Warp& W, u32 mask, const u64* address, u32 site, u32 operation, u32 
         case TYPE_S32: run(s32{}, [&](s32 x, s32 y, s32 z) { return apply_bits(operation, x, y, z); }); break;
         case TYPE_U64: run(u64{}, [&](u64 x, u64 y, u64 z) { return apply_bits(operation, x, y, z); }); break;
         case TYPE_S64: run(s64{}, [&](s64 x, s64 y, s64 z) { return apply_bits(operation, x, y, z); }); break;
-        case TYPE_F32: run(f32{}, [&](f32 x, f32 y, f32 z) { return apply(operation, x, y, z); }); break;
+        case TYPE_F32: {
+            u32 shared = 0;
+            each_lane(mask, [&](u32 l) { shared |= static_cast<u32>(is_shared(address[l])) << l; });
+            each<f32>(W, shared, address, site, old, b, c, [](f32 x, f32 y, f32) { return x + y; });
+            each<f32>(W, mask & ~shared, address, site, old, b, c,
+                      [](f32 x, f32 y, f32) { return flush(flush(x) + flush(y)); });
+            break;
+        }
         case TYPE_F64: run(f64{}, [&](f64 x, f64 y, f64 z) { return apply(operation, x, y, z); }); break;
         case TYPE_F16: run(u16{}, [](u16 x, u16 y, u16) { return f16_add(x, y); }); break;
         case TYPE_BF16: run(u16{}, [](u16 x, u16 y, u16) { return bf16_add(x, y); }); break;

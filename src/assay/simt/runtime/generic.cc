@@ -1,11 +1,16 @@
 // Generic addresses, and the memory that only one thread sees: local memory and parameters.
 #include "access.h"
 
+const u8* bytes_from(const Launch& launch, u64 address, u64& count);
+
 namespace {
 
 u32 in_space(u32 mask, const u64* address, u64 window) {
     u32 found = 0;
-    each_lane(mask, [&](u32 l) { found |= static_cast<u32>(in_window(address[l], window)) << l; });
+    // A space of its own has 32 bits of addresses: what lies beyond is in none.
+    each_lane(mask, [&](u32 l) {
+        found |= static_cast<u32>(address[l] >> 32 == window << (WINDOW_SHIFT - 32)) << l;
+    });
     return found;
 }
 
@@ -27,13 +32,16 @@ bool local_fault(Warp& W, u32 lane, u32 address, u32 bytes, u32 site) {
 template <int N>
 void load_local(Warp& W, u32 mask, const u32* address, u32 site, void* pack) {
     each_lane(mask, [&](u32 l) {
-        if (!local_fault(W, l, address[l], N, site))
+        if (local_fault(W, l, address[l], N, site))
+            memset(static_cast<u8*>(pack) + l * N, 0, N);
+        else
             memcpy(static_cast<u8*>(pack) + l * N, local_of(W, l) + address[l], N);
     });
 }
 
 template <int N>
 void store_local(Warp& W, u32 mask, const u32* address, u32 site, const void* pack) {
+    W.worker->progress++;
     each_lane(mask, [&](u32 l) {
         if (!local_fault(W, l, address[l], N, site))
             memcpy(local_of(W, l) + address[l], static_cast<const u8*>(pack) + l * N, N);
@@ -45,9 +53,10 @@ void load_parameter(Warp& W, u32 mask, const u64* address, u32 site, void* pack)
     const u64 room = W.launch->parameter_bytes;
     each_lane(mask, [&](u32 l) {
         const u64 at = address[l] & OFFSET_MASK;
-        if (room < N || at > room - N)
+        if (room < N || at > room - N) {
             fault(W, PRIVATE_BOUNDS, site, l, address[l], N);
-        else
+            memset(static_cast<u8*>(pack) + l * N, 0, N);
+        } else
             memcpy(static_cast<u8*>(pack) + l * N, W.launch->parameters + at, N);
     });
 }
@@ -141,6 +150,27 @@ void write_generic(Warp& W, u32 site, u32 lane, u64 address, u32 bytes, const vo
         case 8: return write_one<8>(W, site, lane, address, from);
         default: return write_one<16>(W, site, lane, address, from);
     }
+}
+
+// The text at a generic address, up to its end or that of its memory. False where there is none.
+bool read_text(Warp& W, u32 lane, u64 address, char* to, u64 room) {
+    const u64 offset = address & OFFSET_MASK, shared = W.block->shared_bytes;
+    u64 count = 0;
+    const u8* from = nullptr;
+    if (in_window(address, LOCAL_WINDOW)) {
+        const u64 local = W.launch->local_bytes;
+        if (offset < local) from = local_of(W, lane) + offset, count = local - offset;
+    } else if (in_window(address, SHARED_WINDOW)) {
+        if (offset < shared) from = W.block->shared + offset, count = shared - offset;
+    } else {
+        from = bytes_from(*W.launch, address, count);
+    }
+    if (!from) return false;
+    u64 used = 0;
+    while (used < count && used + 1 < room && from[used]) used++;
+    memcpy(to, from, used);
+    to[used] = 0;
+    return true;
 }
 
 #define SIMT_EACH(N)                                                                       \

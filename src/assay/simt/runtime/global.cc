@@ -77,8 +77,7 @@ GlobalShadow shadow_of(Warp& W, u64 number) {
 }
 
 u32 granules(const Launch& launch, u32 bytes) {
-    const u32 count = bytes >> launch.granule_shift;
-    return count ? count : 1;
+    return (bytes + (1u << launch.granule_shift) - 1) >> launch.granule_shift;
 }
 
 void check_written(Warp& W, const Window& window, u32 lane, u64 offset, u32 site, u64 address,
@@ -157,15 +156,19 @@ bool read_dense(Warp& W, const Window& window, u64 number, u64 offset, u32 bytes
     u64* reader = shadow.reader + first;
     const u64 mine = entry_of(shadow.high, W.clock, W.index * LANES);
     const u64 aside = entry_of(0, CLOCK_MAX, 31), many = entry_of(0, CLOCK_MAX, 0) | FLAG;
-    u64 wrote = 0, foreign = 0, other = 0;
+    u64 wrote = 0, foreign = 0;
+    if ((reader[0] & many) == many && reader[0] >= shadow.limit) {
+        for (u32 i = 0; i < count; i++) {
+            wrote |= (writer[i] >= shadow.limit) | (reader[i] < shadow.limit);
+            foreign |= (reader[i] & many) ^ many;
+        }
+        return !wrote && !foreign;  // several blocks have read all of it
+    }
     for (u32 i = 0; i < count; i++) {
         wrote |= (writer[i] >= shadow.limit);
         foreign |= (reader[i] >= shadow.limit) & (((reader[i] ^ mine) & ~aside) != 0);
-        other |= (reader[i] & many) ^ many;
     }
-    if (wrote) return false;
-    if (!other) return true;     // several blocks have read all of it
-    if (foreign) return false;
+    if (wrote || foreign) return false;
     const u32 each = count / LANES;
     if (each == 1)
         for (u32 l = 0; l < LANES; l++) reader[l] = mine + l;
@@ -225,13 +228,16 @@ template <int N>
 void load(Warp& W, u32 mask, const u64* given, u32 site, u8* pack, u32 kind) {
     if (!mask) return;
     const Launch& launch = *W.launch;
+    if (kind == PLAIN) W.touched = W.clock;
     Lanes lanes;
     u64 translated[LANES];
     const u64* address = given;
     if (!in_one_window<N>(launch, mask, address, lanes)) {
         each_lane(mask, [&](u32 l) { translated[l] = translate(launch, given[l]); });
         address = translated;
+        const u32 wanted = mask;
         mask = refuse(W, mask, address, site, N, false);
+        clear<N>(pack, wanted & ~mask);
         if (!mask) return;
         if (launch.counts) count_global(W, site, mask, N, sectors_of<N>(address, mask));
         each_lane(mask, [&](u32 l) {
@@ -273,6 +279,7 @@ void store(Warp& W, u32 mask, const u64* given, u32 site, const u8* pack, u32 ki
     u64 translated[LANES];
     const u64* address = given;
     W.worker->progress++;
+    W.touched = W.clock;
     bool one = in_one_window<N>(launch, mask, address, lanes) && !(lanes.window->flags & 1);
     if (!one) {
         each_lane(mask, [&](u32 l) { translated[l] = translate(launch, given[l]); });
@@ -300,7 +307,7 @@ void store(Warp& W, u32 mask, const u64* given, u32 site, const u8* pack, u32 ki
         return;
     }
     if (launch.checks) {
-        const u32 kept = without_twins<N>(W, mask, address, site, pack);
+        const u32 kept = without_twins<N>(W, mask, address, site, pack, kind);
         each_lane(kept, [&](u32 l) {
             const u64 number = (address[l] >> WINDOW_SHIFT) - FIRST_WINDOW;
             watch_write(W, launch.window[number], number, l, address[l] & OFFSET_MASK, N, site,
@@ -350,11 +357,15 @@ u8* atomic_global(Warp& W, u32 lane, u64 address, u32 bytes, u32 site) {
     return window.host + offset;
 }
 
-// Where an asynchronous copy reads from; its bytes count as read now.
-const u8* source_of_copy(Warp& W, u32 lane, u64 address, u32 bytes, u32 site) {
+// Where an asynchronous copy of `size` bytes reads the first of them from; they are read now.
+const u8* source_of_copy(Warp& W, u32 lane, u64 address, u32 bytes, u32 size, u32 site) {
     const Launch& launch = *W.launch;
     u64 at[LANES];
     at[lane] = translate(launch, address);
+    if (at[lane] & (size - 1) && window_of(launch, at[lane])) {
+        fault(W, MISALIGNED, site, lane, at[lane], size);
+        return nullptr;
+    }
     if (!refuse(W, 1u << lane, at, site, bytes, false)) return nullptr;
     const u64 number = (at[lane] >> WINDOW_SHIFT) - FIRST_WINDOW, offset = at[lane] & OFFSET_MASK;
     Window& window = launch.window[number];
@@ -385,9 +396,13 @@ void count_atomic(Warp& W, u32 mask, const u64* address, u32 site, u32 bytes) {
     count_global(W, site, mask, bytes, sectors);
 }
 
-const char* text_at(const Launch& launch, u64 address) {
-    const Window* window = window_of(launch, translate(launch, address));
-    return window ? reinterpret_cast<const char*>(window->host + (address & OFFSET_MASK)) : nullptr;
+// The bytes of a window from an address to its end; null where there are none.
+const u8* bytes_from(const Launch& launch, u64 address, u64& count) {
+    const u64 at = translate(launch, address), offset = at & OFFSET_MASK;
+    const Window* window = window_of(launch, at);
+    if (!window || offset >= window->bytes) return nullptr;
+    count = window->bytes - offset;
+    return window->host + offset;
 }
 
 #define SIMT_EACH(N)                                                                       \

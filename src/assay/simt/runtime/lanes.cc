@@ -12,7 +12,7 @@ void shuffle(Warp& W, u32 mask, u32 mode, u32* to, u32* inside, const u32* value
         if (!other_than && other[0] < LANES) {
             for (u32 l = 0; l < LANES; l++) result[l] = value[l ^ other[0]];
             memcpy(to, result, sizeof result);
-            return synced(W);
+            return;
         }
     }
     for (u32 l = 0; l < LANES; l++) {
@@ -44,7 +44,6 @@ void shuffle(Warp& W, u32 mask, u32 mode, u32* to, u32* inside, const u32* value
         to[l] = result[l];
         if (inside) inside[l] = valid[l];
     });
-    synced(W);
 }
 
 namespace {

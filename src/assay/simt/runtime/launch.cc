@@ -1,8 +1,9 @@
 // One launch: blocks of warps, run to their end, on one or several cores.
 //
-// Blocks that do not wait for one another are run one by one; the others all at once, each warp
-// in turn until it waits or has spun through its quota.
+// Blocks are run one by one, each warp in turn until it waits or has spun through its quota. Where
+// none of them gets on, the next blocks are started beside them: they may be what is waited for.
 #include <cstdlib>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -24,8 +25,6 @@ struct Arithmetic {
     ~Arithmetic() { _mm_setcsr(kept); }
 #endif
 };
-
-constexpr u64 IDLE_ROUNDS = 2000;  // rounds in which nothing changed before it is a deadlock
 
 u8* allocate(u64 bytes) {
     const u64 whole = (bytes + 127) / 64 * 64;
@@ -106,7 +105,7 @@ void start(Memory& memory, Block& block, Worker& worker, u64 linear) {
     }
     for (u32 w = 0; w < block.warps; w++) {
         Warp& W = memory.warps[w];
-        W.passed = W.splits = W.pc = W.floor = W.free_run = W.spins = 0;
+        W.passed = W.splits = W.pc = W.floor = W.free_run = W.spins = W.touched = 0;
         W.state = RUNNING;
         W.clock = 1;
         W.steps = W.acquired = 0;
@@ -183,27 +182,6 @@ std::vector<u32> ascending(u64 count) {
     return order;
 }
 
-void run_apart(Worker& worker, u32 first, u32 step) {
-    const Arithmetic arithmetic;
-    Launch& launch = *worker.launch;
-    const u64 blocks = u64{launch.grid[0]} * launch.grid[1] * launch.grid[2];
-    Memory memory(launch);
-    auto order = ascending(memory.warps.size());
-    u64 state = launch.order + first + 1;
-    std::vector<u32> sequence;
-    if (launch.order) {
-        sequence = ascending(blocks);
-        permute(sequence, state);
-    }
-    Block block;
-    for (u64 b = first; b < blocks && !launch.stopped; b += step) {
-        start(memory, block, worker, launch.order ? sequence[b] : b);
-        while (pass(memory, order, state)) {
-        }
-        finish(memory);
-    }
-}
-
 // Whether what one core's blocks wrote, another's touched: cores keep shadows of their own.
 bool cores_meet(const Launch& launch, const std::vector<Worker>& workers) {
     const u64 limit = launch.first_block << 32;
@@ -224,50 +202,161 @@ bool cores_meet(const Launch& launch, const std::vector<Worker>& workers) {
     return false;
 }
 
-void run_together(Worker& worker) {
-    const Arithmetic arithmetic;
-    Launch& launch = *worker.launch;
-    const u64 blocks = u64{launch.grid[0]} * launch.grid[1] * launch.grid[2];
-    std::vector<Block> all(blocks);
-    worker.all_blocks = all.data();
-    std::vector<Memory*> resident;
-    u64 next = 0, state = launch.order + 1;
-    const auto most = static_cast<u64>(launch.max_resident);
-    for (; next < blocks && next < most; next++) {
-        resident.push_back(new Memory(launch));
-        start(*resident.back(), all[next], worker, next);
+// A block that has been started and memory for it; where blocks look at each other's fences, the
+// block itself is kept elsewhere, for as long as the launch.
+struct Resident {
+    Memory memory;
+    Block own;
+
+    explicit Resident(const Launch& launch) : memory(launch) {}
+};
+
+u64 mixed(u64 hash, const u8* from, u64 bytes) {
+    for (u64 i = 0; i + 8 <= bytes; i += 8) {
+        u64 word;
+        memcpy(&word, from + i, 8);
+        hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
+        hash ^= hash >> 29;
     }
-    auto order = ascending(Memory::warps_of(launch));
-    auto turn = ascending(resident.size());
-    u64 idle = 0, seen = worker.progress, left = resident.size();
-    while (left && !launch.stopped) {
+    return hash;
+}
+
+// All that decides what the warps of a block do next, as long as memory stays as it is.
+u64 state_of(const Memory& memory, u64 hash) {
+    for (const Warp& W : memory.warps) {
+        const u32 words[] = {W.pc, W.state, W.mask, W.alive, W.passed, W.splits};
+        hash = mixed(hash, reinterpret_cast<const u8*>(words), sizeof words);
+        hash = mixed(hash, reinterpret_cast<const u8*>(W.split), W.splits * sizeof(Split) / 8 * 8);
+        if (W.state != DONE) hash = mixed(hash, W.registers, W.launch->register_bytes);
+    }
+    return hash;
+}
+
+// Finds out that warps go round in a circle, by Brent's method: their state is one that it was
+// before, and no memory has changed in between. What they wait for never comes.
+struct Circle {
+    u64 kept = 0, passes = 0, next = 1;
+
+    bool closed(u64 state) {
+        if (passes && state == kept) return true;
+        if (++passes == next) {
+            kept = state;
+            next *= 2;
+        }
+        return false;
+    }
+};
+
+constexpr u64 FIRST_TOGETHER = 16;  // blocks that are started at once where they may wait
+constexpr u64 IDLE_ROUNDS = 4;      // without a change in memory, before others are started
+constexpr u64 LONG_IDLE = 64;       // where they need not wait for one another, as far as is known
+
+// The blocks of one core: `first` and every `step` after it.
+class Runner {
+public:
+    Runner(Worker& worker, u32 first, u32 step)
+        : worker(worker), launch(*worker.launch), next(first), step(step), state(launch.order) {
+        blocks = u64{launch.grid[0]} * launch.grid[1] * launch.grid[2];
+        order = ascending(Memory::warps_of(launch));
+        if (launch.order) {  // the same sequence on every core
+            sequence = ascending(blocks);
+            permute(sequence, state);
+        }
+        if (launch.communicates) {
+            all.resize(blocks);
+            worker.all_blocks = all.data();
+        }
+        most = step > 1 ? 1 : launch.max_resident;
+    }
+
+    void run() {
+        add(launch.communicates ? FIRST_TOGETHER : 1);
+        u64 idle = 0;
+        Circle circle;
+        while (busy && !launch.stopped) {
+            const u64 seen = worker.progress;
+            round();
+            if (worker.progress != seen) {
+                idle = 0;
+                circle = Circle{};
+                continue;
+            }
+            idle++;
+            if (launch.communicates && idle < IDLE_ROUNDS) continue;
+            const bool closed = circle.closed(now());
+            if (resident.size() < most && next < blocks) {
+                if (!launch.communicates && !closed && idle < LONG_IDLE) continue;
+                add(resident.size());
+                idle = 0;
+                circle = Circle{};
+            } else if (closed) {
+                give_up();
+            }
+        }
+    }
+
+private:
+    Worker& worker;
+    Launch& launch;
+    u64 blocks, next, step, state, most, busy = 0;
+    std::vector<u32> order, turn, sequence;
+    std::vector<Block> all;
+    std::vector<std::unique_ptr<Resident>> resident;
+
+    void add(u64 count) {
+        for (; count && next < blocks && resident.size() < most; count--) {
+            resident.push_back(std::make_unique<Resident>(launch));
+            begin(*resident.back());
+            busy++;
+        }
+        turn = ascending(resident.size());
+    }
+
+    void begin(Resident& one) {
+        const u64 linear = launch.order ? sequence[next] : next;
+        start(one.memory, launch.communicates ? all[linear] : one.own, worker, linear);
+        next += step;
+    }
+
+    // Each warp that can go on once.
+    void round() {
         if (launch.order) permute(turn, state);
         for (const u32 r : turn) {
-            Memory& memory = *resident[r];
-            if (memory.block->finished) continue;
-            if (pass(memory, order, state) || launch.stopped) continue;
-            finish(memory);
+            Resident& one = *resident[r];
+            if (one.memory.block->finished) continue;
+            if (pass(one.memory, order, state) || launch.stopped) continue;
+            finish(one.memory);
             worker.progress++;
-            if (next < blocks) {
-                start(memory, all[next], worker, next);
-                next++;
-            } else {
-                left--;
-            }
-        }
-        idle = worker.progress == seen ? idle + 1 : 0;
-        seen = worker.progress;
-        if (idle > IDLE_ROUNDS) {
-            for (Memory* memory : resident) {
-                if (memory->block->finished) continue;
-                Warp& W = memory->warps[0].state == DONE ? memory->warps.back() : memory->warps[0];
-                fault(W, DEADLOCK, ALL, first_lane(W.mask ? W.mask : 1), W.pc, 0, 1);
-                break;
-            }
-            launch.stopped = 1;
+            if (next < blocks)
+                begin(one);
+            else
+                busy--;
         }
     }
-    for (Memory* memory : resident) delete memory;
+
+    u64 now() const {
+        u64 hash = 1;
+        for (const auto& one : resident)
+            if (!one->memory.block->finished) hash = state_of(one->memory, hash);
+        return hash;
+    }
+
+    void give_up() {
+        for (const auto& one : resident)
+            for (Warp& W : one->memory.warps) {
+                if (one->memory.block->finished || W.state != YIELDED) continue;
+                const u32 kind = launch.communicates ? DEADLOCK : STEP_LIMIT;
+                fault(W, kind, ALL, first_lane(W.mask), W.pc, 0, W.steps);
+                launch.stopped = 1;
+                return;
+            }
+        launch.stopped = 1;
+    }
+};
+
+void run_blocks(Worker& worker, u32 first, u32 step) {
+    const Arithmetic arithmetic;
+    Runner(worker, first, step).run();
 }
 
 }  // namespace
@@ -295,15 +384,15 @@ extern "C" void simt_launch(Launch* launch) {
         workers[t] = Worker{launch, sites[t].data(), blocks[t].data(), 0, launch->writer[t],
                             launch->reader[t], launch->writer_site[t], wrote[t].data(), nullptr, 0};
     }
-    if (launch->communicates) {
-        run_together(workers[0]);
-    } else {
-        std::vector<std::thread> others;
-        for (u32 t = 1; t < count; t++)
-            others.emplace_back([&, t] { run_apart(workers[t], t, count); });
-        run_apart(workers[0], 0, count);
-        for (std::thread& other : others) other.join();
-        if (count > 1 && launch->checks) launch->conflict = cores_meet(*launch, workers);
+    std::vector<std::thread> others;
+    for (u32 t = 1; t < count; t++)
+        others.emplace_back([&, t] { run_blocks(workers[t], t, count); });
+    run_blocks(workers[0], 0, count);
+    for (std::thread& other : others) other.join();
+    if (count > 1) {
+        // What stopped them, and which faults there was room for, depends on who was faster.
+        const bool by_chance = launch->stopped || launch->faults > launch->max_faults;
+        launch->conflict = by_chance || (launch->checks && cores_meet(*launch, workers));
     }
     for (u32 t = 0; t < count; t++) {
         for (u64 i = 0; i < launch->sites; i++) {

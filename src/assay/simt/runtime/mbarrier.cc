@@ -34,6 +34,7 @@ Barrier* object(Warp& W, u32 lane, u32 address, u32 site, bool made) {
 // of shadow hold the latest arrival of each; every arrival is known to whoever then passes.
 void arrived(Warp& W, u32 lane, u32 address, u32 site) {
     const u32 shift = W.launch->shared_granule_shift;
+    W.touched = W.clock;
     for (u32 k = 0; k < 8u >> shift; k++)
         SharedShadow{W.block->traces, site}.write(
             (address >> shift) + k, entry_of(site, W.clock, W.index * LANES + lane) | FLAG);

@@ -1,12 +1,14 @@
 // Device printf and assert.
 #include <cstdio>
-#include <cstdlib>
+#include <string>
 
 #include "access.h"
 
-const char* text_at(const Launch& launch, u64 address);
+bool read_text(Warp& W, u32 lane, u64 address, char* to, u64 room);
 
 namespace {
+
+constexpr size_t LONGEST = 2048;  // characters of a line
 
 void append(Launch& launch, const char* text, size_t size) {
     // Blocks on several cores take turns by reserving their room first.
@@ -25,12 +27,23 @@ T take(Warp& W, u32 lane, u64& arguments, u32 site) {
     return value;
 }
 
+// A number for a `*` of a conversion, or the digits that stand there.
+void take_number(Warp& W, u32 lane, const char*& p, std::string& spec, u64& arguments, u32 site) {
+    if (*p == '*') {
+        spec += std::to_string(static_cast<s32>(take<u32>(W, lane, arguments, site)));
+        p++;
+    }
+    while (*p >= '0' && *p <= '9') spec += *p++;
+}
+
+// One lane's line. The kernel's own conversions never reach snprintf: each is read, and written
+// anew with the length that its argument has here.
 int print_lane(Warp& W, u32 lane, const char* format, u64 arguments, u32 site) {
-    char line[2048];
+    char line[LONGEST];
     size_t used = 0;
     int conversions = 0;
-    const auto add = [&](const char* spec, auto value) {
-        const int wrote = snprintf(line + used, sizeof line - used, spec, value);
+    const auto add = [&](const std::string& spec, auto value) {
+        const int wrote = snprintf(line + used, sizeof line - used, spec.c_str(), value);
         if (wrote > 0) used += static_cast<size_t>(wrote);
         if (used >= sizeof line) used = sizeof line - 1;
         conversions++;
@@ -40,50 +53,62 @@ int print_lane(Warp& W, u32 lane, const char* format, u64 arguments, u32 site) {
             line[used++] = *p++;
             continue;
         }
-        const char* end = p + 1;
-        while (*end && !strchr("diouxXeEfFgGaAcsp%", *end)) end++;
-        if (!*end || end - p > 30) break;
-        char spec[40] = {};
-        memcpy(spec, p, static_cast<size_t>(end - p) + 1);
-        const bool wide = strchr(spec, 'l') || strchr(spec, 'j') || strchr(spec, 'z');
-        p = end + 1;
-        if (*end == '%')
+        const char* begin = p++;
+        std::string spec = "%", length;
+        while (*p && strchr("-+ #0", *p)) spec += *p++;
+        take_number(W, lane, p, spec, arguments, site);
+        if (*p == '.') {
+            spec += *p++;
+            take_number(W, lane, p, spec, arguments, site);
+        }
+        while (*p && strchr("hlLjztq", *p)) length += *p++;
+        const char kind = *p ? *p++ : 0;
+        const bool wide = length.find_first_of("ljztq") != std::string::npos;
+        const bool known = kind && strchr("diouxXeEfFgGaAcsp", kind) && spec.size() < 24;
+        if (kind == '%') {
             line[used++] = '%';
-        else if (strchr("eEfFgGaA", *end))
-            add(spec, take<f64>(W, lane, arguments, site));
-        else if (*end == 's') {
-            const char* text = text_at(*W.launch, take<u64>(W, lane, arguments, site));
-            add(spec, text ? text : "(null)");
-        } else if (*end == 'p')
-            add(spec, reinterpret_cast<void*>(take<u64>(W, lane, arguments, site)));
-        else if (wide)
-            add(spec, take<u64>(W, lane, arguments, site));
-        else
-            add(spec, take<u32>(W, lane, arguments, site));
+        } else if (!known) {  // as it stands: no argument belongs to it
+            for (; begin != p && used + 1 < sizeof line; begin++) line[used++] = *begin;
+        } else if (strchr("eEfFgGaA", kind)) {
+            add(spec + kind, take<f64>(W, lane, arguments, site));
+        } else if (kind == 's') {
+            char text[LONGEST];
+            const u64 at = take<u64>(W, lane, arguments, site);
+            add(spec + kind, read_text(W, lane, at, text, sizeof text) ? text : "(null)");
+        } else if (kind == 'p') {
+            add(spec + kind, reinterpret_cast<void*>(take<u64>(W, lane, arguments, site)));
+        } else if (wide && kind != 'c') {
+            add(spec + "ll" + kind, take<u64>(W, lane, arguments, site));
+        } else {
+            add(spec + (kind == 'c' ? "" : length) + kind, take<u32>(W, lane, arguments, site));
+        }
     }
     append(*W.launch, line, used);
     return conversions;
+}
+
+std::string text_or(Warp& W, u32 lane, u64 address) {
+    char text[LONGEST];
+    return read_text(W, lane, address, text, sizeof text) ? text : "?";
 }
 
 }  // namespace
 
 void print(Warp& W, u32 mask, const u64* format, const u64* arguments, u32 site, u32* result) {
     each_lane(mask, [&](u32 l) {
-        const char* text = text_at(*W.launch, format[l]);
-        result[l] = static_cast<u32>(text ? print_lane(W, l, text, arguments[l], site) : -1);
+        char text[LONGEST];
+        const bool found = read_text(W, l, format[l], text, sizeof text);
+        result[l] = static_cast<u32>(found ? print_lane(W, l, text, arguments[l], site) : -1);
     });
 }
 
 void assertion(Warp& W, u32 mask, const u64* message, const u64* file, const u32* line,
                const u64* function, u32 site) {
     each_lane(mask, [&](u32 l) {
-        const char* what = text_at(*W.launch, message[l]);
-        const char* where = text_at(*W.launch, file[l]);
-        const char* in = text_at(*W.launch, function[l]);
-        char made[1024];
-        const int size = snprintf(made, sizeof made, "%s:%u: %s: assertion `%s` failed\n",
-                                  where ? where : "?", line[l], in ? in : "?", what ? what : "?");
-        append(*W.launch, made, static_cast<size_t>(size));
+        const std::string made = text_or(W, l, file[l]) + ":" + std::to_string(line[l]) + ": " +
+                                 text_or(W, l, function[l]) + ": assertion `" +
+                                 text_or(W, l, message[l]) + "` failed\n";
+        append(*W.launch, made.c_str(), made.size());
         fault(W, ASSERTION, site, l, 0, 0);
     });
     if (mask) W.launch->stopped = 1;

@@ -37,6 +37,8 @@ u32 deepest(const Warp& W) {
 // at one barrier are one again; at several, they never meet.
 u32 stuck(Warp& W) {
     for (u32 i = 0; i < W.splits; i++)
+        if (met(W, W.split[i].members, 0)) return take(W, deepest(W));  // the others have left
+    for (u32 i = 0; i < W.splits; i++)
         if (W.split[i].state == AT_WARP_SYNC) {
             W.split[i].passed = IN_VAIN;
             return take(W, i);
@@ -74,7 +76,7 @@ u32 diverge(Warp& W, u32 taken, u32 to, u32 other) {
     if (!rest) return to;
     if (!taken) return other;
     const bool first = is_deeper(*W.launch, to, other);
-    W.split[W.splits++] = {first ? other : to, first ? rest : taken, READY, 0};
+    W.split[W.splits++] = {first ? other : to, first ? rest : taken, READY, 0, 0};
     set_mask(W, first ? taken : rest);
     return first ? to : other;
 }
@@ -87,7 +89,7 @@ u32 branch_table(Warp& W, const u32* index, const u32* to, u32 count) {
             const u32 own = index[l] < count ? index[l] : count - 1;
             if (to[own] == to[at]) same |= 1u << l;
         });
-        W.split[W.splits++] = {to[at], same, READY, 0};
+        W.split[W.splits++] = {to[at], same, READY, 0, 0};
         left &= ~same;
     }
     return next_split(W);
@@ -112,7 +114,7 @@ u32 arrive(Warp& W, u32 pc) {
     const u32 best = deepest(W);
     if (best == OUT || !is_deeper(*W.launch, W.split[best].pc, pc)) return pc;
     if (W.launch->depth[W.split[best].pc] == W.launch->depth[pc]) return pc;
-    W.split[W.splits++] = {pc, W.mask, READY, 0};
+    W.split[W.splits++] = {pc, W.mask, READY, 0, 0};
     return take(W, best);
 }
 
@@ -135,7 +137,7 @@ u32 spun(Warp& W, u32 pc) {
     }
     for (u32 i = 0; i < W.splits; i++)
         if (W.split[i].state == READY) {
-            const Split own = {pc, W.mask, READY, 0};
+            const Split own = {pc, W.mask, READY, 0, 0};
             const Split next = W.split[i];
             for (u32 k = i + 1; k < W.splits; k++) W.split[k - 1] = W.split[k];
             W.split[W.splits - 1] = own;

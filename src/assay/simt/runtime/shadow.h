@@ -130,8 +130,6 @@ u32 write_fault(const Warp& W, const Shadow& shadow, u64 granule, u32 lane, u32 
         other = reader;
         return RACE_WITH_READ;
     }
-    // A read and a later write of one warp are in the order of its instructions.
-    if (same && thread_of(reader) >> 5 == W.index) return 0;
     if (shadow.before(W, lane, reader) || kind == STRONG) return 0;
     other = reader;
     return kind == ATOMIC ? ATOMIC_RACE : RACE_WITH_READ;

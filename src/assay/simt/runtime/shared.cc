@@ -40,8 +40,7 @@ u32 refuse(Warp& W, u32 mask, const u32* address, u32 site, u32 bytes) {
 }
 
 u32 granules(const Launch& launch, u32 bytes) {
-    const u32 count = bytes >> launch.shared_granule_shift;
-    return count ? count : 1;
+    return (bytes + (1u << launch.shared_granule_shift) - 1) >> launch.shared_granule_shift;
 }
 
 void acquire_from(Warp& W, u64 entry) {
@@ -170,14 +169,18 @@ void note_reads(Warp& W, u32 mask, const Span& span, u32 site) {
     if (!(found & UNKNOWN)) return;
     const u32* all = span.all;
     const u32 each = span.each, shift = span.shift;
-    if (span.filled && !W.known) return note_stretch(W, span, site, limit, mine);
+    if (span.filled && mask == ALL && !W.known) return note_stretch(W, span, site, limit, mine);
     if (!span.few && !(found & RECENT)) {
-        for (u32 k = 0; k < each; k++)
-            for (u32 l = 0; l < LANES; l++) {
-                const u32 at = (all[l] >> shift) + k;
-                reader[at] = mine + l;
-                from[at] = site;
+        const auto note = [&](u32 l) {
+            for (u32 k = 0; k < each; k++) {
+                reader[(all[l] >> shift) + k] = mine + l;
+                from[(all[l] >> shift) + k] = site;
             }
+        };
+        if (mask == ALL)
+            for (u32 l = 0; l < LANES; l++) note(l);
+        else
+            each_lane(mask, note);
         return;
     }
     SharedShadow shadow = shadow_of(W, site);
@@ -192,13 +195,15 @@ bool write_quick(Warp& W, u32 mask, const u32* address, u32 bytes, u32 site) {
     const Traces& traces = W.block->traces;
     const u32 limit = (W.floor + 1) << CLOCK_SHIFT;
     const u32 mine = static_cast<u32>(entry_of(0, W.clock, W.index * LANES));
+    const u32 now = W.clock << CLOCK_SHIFT;
     u32 bad = 0;
     for (u32 k = 0; k < each; k++)
         for (u32 l = 0; l < LANES; l++) {
             const u32 at = (address[l] >> shift) + k;
             const u32 read = traces.reader[at];
             const u32 foreign = ((read & (FLAG | THREAD_MASK)) >> 5) != W.index;
-            bad |= (traces.writer[at] >= limit) | ((read >= limit) & foreign);
+            const u32 unsynced = (read >= now) & ((read & THREAD_MASK) != (mine & THREAD_MASK) + l);
+            bad |= (traces.writer[at] >= limit) | ((read >= limit) & (foreign | unsynced));
         }
     if (bad) return false;
     each_lane(mask, [&](u32 l) {
@@ -227,11 +232,14 @@ template <int N>
 void load(Warp& W, u32 mask, const u32* address, u32 site, u8* pack, u32 kind) {
     if (!mask) return;
     const Launch& launch = *W.launch;
+    if (kind == PLAIN) W.touched = W.clock;
     alignas(64) u32 room[LANES];
     const u32* all = spread(address, mask, room);
     Extent extent(all);
     if (!extent.inside(*W.block, N)) {
+        const u32 wanted = mask;
         mask = refuse(W, mask, address, site, N);
+        clear<N>(pack, wanted & ~mask);
         if (!mask) return;
         all = spread(address, mask, room);
         extent = Extent(all);
@@ -266,6 +274,7 @@ void store(Warp& W, u32 mask, const u32* address, u32 site, const u8* pack, u32 
     const Launch& launch = *W.launch;
     alignas(64) u32 room[LANES];
     W.worker->progress++;
+    W.touched = W.clock;
     const u32* all = spread(address, mask, room);
     Extent extent(all);
     if (!extent.inside(*W.block, N)) {
@@ -282,7 +291,7 @@ void store(Warp& W, u32 mask, const u32* address, u32 site, const u8* pack, u32 
         count_shared(W, site, mask, N, wavefronts);
     }
     if (launch.checks) {
-        const u32 kept = without_twins<N>(W, mask, address, site, pack);
+        const u32 kept = without_twins<N>(W, mask, address, site, pack, kind);
         const bool quick = kind == PLAIN && N >> launch.shared_granule_shift &&
                            write_quick(W, kept, all, N, site);
         if (!quick)
@@ -321,8 +330,10 @@ u8* atomic_shared(Warp& W, u32 lane, u32 address, u32 bytes, u32 site) {
     at[lane] = address;
     if (!refuse(W, 1u << lane, at, site, bytes)) return nullptr;
     if (W.launch->checks) {
-        if (!W.block->traces.writer[address >> W.launch->shared_granule_shift])
-            tell(W, NOT_WRITTEN, site, lane, address, bytes, 0);
+        const u32* writer = W.block->traces.writer + (address >> W.launch->shared_granule_shift);
+        bool written = true;
+        for (u32 k = 0; k < granules(*W.launch, bytes); k++) written &= writer[k] != 0;
+        if (!written) tell(W, NOT_WRITTEN, site, lane, address, bytes, 0);
         watch_write(W, lane, address, bytes, site, ATOMIC, nullptr);
     }
     return W.block->shared + address;
@@ -346,6 +357,7 @@ void count_shared_atomic(Warp& W, u32 mask, const u32* address, u32 site, u32 by
 
 // The bytes that a copy will fill: in flight from now until its lane waits for it.
 bool begin_copy(Warp& W, u32 lane, u32 address, u32 bytes, u32 site) {
+    W.touched = W.clock;
     u32 at[LANES];
     at[lane] = address;
     if (!refuse(W, 1u << lane, at, site, bytes)) return false;
@@ -370,6 +382,7 @@ void land_copy(Warp& W, const AsyncCopy& copy) {
     memset(to, 0, copy.bytes);
     if (copy.source_bytes) memcpy(to, copy.host, copy.source_bytes);
     W.worker->progress++;
+    W.touched = W.clock;
     if (!W.launch->checks) return;
     const u32 first = copy.to >> W.launch->shared_granule_shift;
     SharedShadow shadow = shadow_of(W, copy.site);
@@ -381,6 +394,7 @@ void read_row(Warp& W, u32 site, u32 lane, u32 address, u32 bytes, void* to) {
     u32 at[LANES];
     at[lane] = address;
     if (!refuse(W, 1u << lane, at, site, bytes)) return;
+    W.touched = W.clock;
     if (W.launch->checks) watch_read(W, lane, address, bytes, site, PLAIN);
     memcpy(to, W.block->shared + address, bytes);
 }
@@ -390,6 +404,7 @@ void write_row(Warp& W, u32 site, u32 lane, u32 address, u32 bytes, const void* 
     at[lane] = address;
     if (!refuse(W, 1u << lane, at, site, bytes)) return;
     W.worker->progress++;
+    W.touched = W.clock;
     if (W.launch->checks)
         watch_write(W, lane, address, bytes, site, PLAIN, static_cast<const u8*>(from));
     memcpy(W.block->shared + address, from, bytes);
@@ -419,6 +434,7 @@ void count_rows(Warp& W, u32 site, const u32* address, u32 matrices) {
 void load_matrix(Warp& W, u32 site, const u32* address, u32 matrices, u32 transposed,
                  u32* const* to) {
     if (W.mask != W.alive || W.mask != ALL) return not_converged(W, site, W.mask);
+    W.touched = W.clock;
     count_rows(W, site, address, matrices);
     const u32 used = matrices == 4 ? ALL : (1u << matrices * 8) - 1;
     alignas(64) u32 room[LANES];

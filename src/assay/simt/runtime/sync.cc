@@ -110,13 +110,25 @@ void next_clock(Warp& W) {
     }
 }
 
-void synced(Warp& W) { next_clock(W); }
+// Clocks are few, so one that left no trace is used again.
+void sync_warp(Warp& W) {
+    if (W.touched == W.clock) next_clock(W);
+}
 
 void fence(Warp& W, u32 scope) {
+    const bool used = W.touched == W.clock;
     if (scope && W.launch->communicates) {
-        W.block->releases.push({W.index, W.clock, W.floor, ++W.worker->tick});
+        Block& block = *W.block;
+        if (!block.releases) block.releases = new List<Release>[block.warps];
+        List<Release>& own = block.releases[W.index];
+        const Release made = {used ? W.clock : W.clock - 1, W.floor, W.worker->tick + 1};
+        const Release* last = own.count ? own.items + own.count - 1 : nullptr;
+        if (!last || last->clock < made.clock || last->floor < made.floor) {
+            own.push(made);
+            W.worker->tick++;
+        }
     }
-    next_clock(W);
+    if (used) next_clock(W);
 }
 
 void try_complete(Block& block) {
@@ -133,7 +145,7 @@ void try_complete(Block& block) {
 // The lanes of this warp meet first. Gives the place to go on with, or OUT.
 u32 gather(Warp& W, u32 pc) {
     if (W.mask == W.alive) return pc;
-    W.split[W.splits++] = {pc, W.mask, AT_BARRIER, 0};
+    W.split[W.splits++] = {pc, W.mask, AT_BARRIER, 0, 0};
     return next_split(W);
 }
 
@@ -174,34 +186,56 @@ void arrive_barrier(Warp& W, u32 site, u32 id, u32 count, u32 mask) {
     next_clock(W);
 }
 
+// Whether all lanes that a bar.warp.sync names wait at one, with those of `here`. Then they go on.
+bool met(Warp& W, u32 members, u32 here) {
+    u32 there = here;
+    for (u32 i = 0; i < W.splits; i++)
+        if (W.split[i].members == members) there |= W.split[i].mask;
+    if (!members || members & W.alive & ~there) return false;
+    for (u32 i = 0; i < W.splits; i++)
+        if (W.split[i].members == members) {
+            W.split[i].state = READY;
+            W.split[i].passed = 1;
+            W.split[i].members = 0;
+        }
+    return true;
+}
+
 // For the lanes that a `.sync` instruction names: those still on their way are run first.
-u32 wait_lanes(Warp& W, u32 pc, u32 site, u32 members) {
+u32 wait_lanes(Warp& W, u32 pc, u32 site, u32 members, u32 anywhere) {
     const u32 missing = members & W.alive & ~W.mask;
     if (W.passed) {
-        if (W.passed == IN_VAIN)
+        if (W.passed == IN_VAIN && missing)
             fault(W, LANE_MISSING, site, first_lane(W.mask), members, 0, missing);
         W.passed = 0;
         return pc;
     }
     if (!missing) return pc;
-    W.split[W.splits++] = {pc, W.mask, AT_WARP_SYNC, 0};
+    if (anywhere && met(W, members, W.mask)) return pc;
+    W.split[W.splits++] = {pc, W.mask, AT_WARP_SYNC, 0, anywhere ? members : 0};
     return next_split(W);
 }
 
 namespace {
 
-// The floor of a warp of this block while its clock was this.
-u32 floor_at(const Block& block, u32 clock) {
-    u32 floor = 0;
-    for (u32 i = 0; i < block.floors.count && block.floors.items[i] < clock; i++)
-        floor = block.floors.items[i];
-    return floor;
+// The first of rising items that f does not hold for; their number where it holds for all.
+template <class T, class F>
+u32 first_without(const List<T>& items, F&& f) {
+    u32 low = 0, high = items.count;
+    while (low < high) {
+        const u32 middle = (low + high) / 2;
+        if (f(items.items[middle]))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
-// Whether a fence came after what has this entry, in the same block.
-bool covers(const Release& release, u64 entry) {
-    const u32 clock = clock_of(entry);
-    return clock <= (release.warp == thread_of(entry) >> 5 ? release.clock : release.floor);
+// The floor of a warp of this block while its clock was this.
+u32 floor_at(const Block& block, u32 clock) {
+    const u32 i = first_without(block.floors, [&](u32 floor) { return floor < clock; });
+    return i ? block.floors.items[i - 1] : 0;
 }
 
 }  // namespace
@@ -211,31 +245,42 @@ bool covers(const Release& release, u64 entry) {
 void acquire_block(Warp& W, u64 entry) {
     const Block* from = block_of(W, entry);
     if (!from) return;
-    const u32 warp = thread_of(entry) >> 5, floor = floor_at(*from, clock_of(entry));
+    const u32 warp = thread_of(entry) >> 5, clock = clock_of(entry), floor = floor_at(*from, clock);
     u64 tick = from->acquired;
-    for (u32 i = 0; i < from->releases.count; i++) {
-        const Release& release = from->releases.items[i];
-        const bool before =
-            release.warp == warp ? release.clock < clock_of(entry) : release.clock <= floor;
-        if (before && release.tick > tick) tick = release.tick;
+    for (u32 w = 0; from->releases && w < from->warps; w++) {
+        const List<Release>& own = from->releases[w];
+        const u32 before = first_without(own, [&](const Release& release) {
+            return w == warp ? release.clock < clock : release.clock <= floor;
+        });
+        if (before && own.items[before - 1].tick > tick) tick = own.items[before - 1].tick;
     }
     if (tick > W.acquired) W.acquired = tick;
     if (tick > W.block->acquired) W.block->acquired = tick;
 }
 
+// The same between warps of a block. What that warp had learned of others comes with it.
 void acquire_warp(Warp& W, u64 entry) {
     const Warp& from = W.block->warp[thread_of(entry) >> 5];
-    keep_later(known_of(W)[from.index], clock_of(entry));
+    u32* known = known_of(W);
+    keep_later(known[from.index], clock_of(entry));
+    if (from.known)
+        for (u32 w = 0; w < MAX_WARPS; w++) keep_later(known[w], from.known[w]);
     W.acquired = from.acquired > W.acquired ? from.acquired : W.acquired;
 }
 
+// Whether this warp has acquired the first fence that came after what has this entry.
 bool ordered_blocks(const Warp& W, u64 entry) {
     if (!W.launch->communicates) return false;
     const Block* from = block_of(W, entry);
-    if (!from) return false;
-    for (u32 i = 0; i < from->releases.count; i++)
-        if (covers(from->releases.items[i], entry))
-            return W.acquired >= from->releases.items[i].tick;
+    if (!from || !from->releases) return false;
+    const u32 warp = thread_of(entry) >> 5, clock = clock_of(entry);
+    for (u32 w = 0; w < from->warps; w++) {
+        const List<Release>& own = from->releases[w];
+        const u32 after = first_without(own, [&](const Release& release) {
+            return (w == warp ? release.clock : release.floor) < clock;
+        });
+        if (after < own.count && W.acquired >= own.items[after].tick) return true;
+    }
     return false;
 }
 

@@ -7,3 +7,4 @@ void acquire_block(Warp& W, u64 entry);
 void acquire_warp(Warp& W, u64 entry);
 void try_complete(Block& block);
 void next_clock(Warp& W);
+bool met(Warp& W, u32 members, u32 here);

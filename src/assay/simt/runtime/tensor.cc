@@ -147,7 +147,6 @@ void Mma<M, N, K, A, B, C>::run(Warp& W, u32 site, u32 mask, Out<C> d, In<A> a, 
     for (int i = 0; i < M; i++)
         items[i] = Sum<C>::finish(sums[i], items[i]);
     scatter<C>(mask, items, d);
-    synced(W);
 }
 
 // What exists, as patterns in forms/tensor.py.

@@ -111,6 +111,7 @@ struct Launch {
 
 struct Split {
     u32 pc, mask, state, passed;
+    u32 members;  // of the bar.warp.sync it waits at; 0 where it waits at anything else
 };
 enum SplitState : u32 { READY, AT_BARRIER, AT_WARP_SYNC };
 constexpr u32 IN_VAIN = 2;  // Split::passed: it waited for lanes that never came
@@ -150,6 +151,7 @@ struct Warp {
     u32 pc, state;                // where to go on; see WarpState
     u32 index;                    // in its block
     u32 clock, floor;             // see shadow.h
+    u32 touched;                  // the clock at its latest access that left a trace
     u32 free_run;                 // depth is not looked at: some split must make progress
     u32 spins;
     u64 steps;
@@ -177,8 +179,8 @@ struct Traces {  // of each granule of shared memory: shadow.h
     u32 *writer, *writer_site, *reader, *reader_site;
 };
 
-struct Release {  // a fence: sync.cc
-    u32 warp, clock, floor;
+struct Release {  // a fence of one warp: sync.cc
+    u32 clock, floor;
     u64 tick;
 };
 
@@ -193,13 +195,15 @@ struct Block {
     NamedBarrier barrier[16];
     Warp* warp;
     u64 acquired;                // the latest tick that a warp of it has acquired: sync.cc
-    List<Release> releases;
+    List<Release>* releases;     // of each warp, rising in all three; null before the first
     List<u32> floors;            // of its barriers, rising
     u32 finished;
     u64 linear;
+
+    ~Block() { delete[] releases; }
 };
 
-struct Worker {
+struct alignas(64) Worker {  // a cache line of its own
     Launch* launch;
     SiteCount* site;
     BlockCount* block_count;
@@ -233,7 +237,8 @@ u32 leave(Warp& W, u32 lanes);                            // these lanes have en
 u32 next_split(Warp& W);
 u32 spun(Warp& W, u32 pc);                                // a backward branch, quota used up
 u32 branch_table(Warp& W, const u32* index, const u32* to, u32 count);
-u32 wait_lanes(Warp& W, u32 pc, u32 site, u32 members);  // for the lanes a .sync names
+// For the lanes that a .sync names; anywhere: they may be at another instruction like it.
+u32 wait_lanes(Warp& W, u32 pc, u32 site, u32 members, u32 anywhere = 0);
 void trap(Warp& W, u32 site, u32 kind, u32 mask);
 
 // ---- barriers (sync.cc)
@@ -244,5 +249,5 @@ void arrive_barrier(Warp& W, u32 site, u32 id, u32 count, u32 mask);
 void fault(Warp& W, u32 kind, u32 site, u32 lane, u64 address, u32 bytes, u64 other = 0,
            u32 other_site = ALL);
 void not_converged(Warp& W, u32 site, u32 mask);
-void synced(Warp& W);
+void sync_warp(Warp& W);                                  // bar.warp.sync: orders the lanes' memory
 void fence(Warp& W, u32 scope);                          // 0 block, 1 device or system

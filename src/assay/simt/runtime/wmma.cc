@@ -114,7 +114,6 @@ void load(Warp& W, u32 site, u32 mask, Space space, const Share& share, const Ad
     for (u32 w = 0; w < held / word; w++)
         for (u32 l = 0; l < LANES; l++)
             if (mask >> l & 1) memcpy(static_cast<u8*>(d[w]) + l * word, lanes[l] + w * word, word);
-    synced(W);
 }
 
 template <class Address>
@@ -132,7 +131,6 @@ void store(Warp& W, u32 site, u32 mask, Space space, const Share& share, const A
         for (u32 l = 0; l < LANES; l++) memcpy(pack + l * bytes, lanes[l] + begin, bytes);
         WRITE[__builtin_ctz(bytes)](W, site, mask, space, at, pack);
     }
-    synced(W);
 }
 
 template <int M, int N, int K, class A, class B, class C, class D>
@@ -161,7 +159,6 @@ void Wmma<M, N, K, A, B, C, D>::run(Warp& W, u32 site, u32 mask, bool row_a, boo
         for (u32 l = 0; l < LANES; l++)
             if (mask >> l & 1)
                 memcpy(&d[w][l], reinterpret_cast<const Word*>(made) + l * WORDS + w, sizeof(Word));
-    synced(W);
 }
 
 template void load(Warp&, u32, u32, Space, const Share&, const u32*, s64, const u32*, void* const*);
