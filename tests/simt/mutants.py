@@ -69,7 +69,7 @@ def _caught(entry: Entry, ptx: str, name: str, number: int) -> str:
 
 def unproven(entry: Entry, found: list[Mutant]) -> list[Mutant]:
     """Those that nothing noticed, beyond what the table allows."""
-    left = []
+    left: list[Mutant] = []
     allowed = dict(REDUNDANT.get(entry.name, ()))
     for text, count in GAPS.get(entry.name, ()):
         allowed[text] = allowed.get(text, 0) + count
@@ -78,11 +78,11 @@ def unproven(entry: Entry, found: list[Mutant]) -> list[Mutant]:
             continue
         place = mutant.site.place
         line = Path(place.file).read_text().splitlines()[place.line - 1] if place else ""
-        text = next((t for t in allowed if t in line and allowed[t] > 0), None)
-        if text is None:
-            left.append(mutant)
+        known = [text for text, count in allowed.items() if text in line and count > 0]
+        if known:
+            allowed[known[0]] -= 1
         else:
-            allowed[text] -= 1
+            left.append(mutant)
     return left
 
 

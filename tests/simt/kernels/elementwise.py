@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -174,11 +175,22 @@ def wide(seed: int, n: int) -> torch.Tensor:
     return integers(seed, -(2**62), 2**62, n, dtype=INT64) >> integers(seed + 1, 0, 50, n)
 
 
+def spread_out(stride: int) -> Callable[[int], Arguments]:
+    return lambda s: [blank(N), normal(s, N * stride), N]
+
+
+def every(stride: int) -> Callable[..., torch.Tensor]:
+    return lambda y, x, n: x[::stride]
+
+
+def wide_pairs(rows: int) -> Callable[[int], Arguments]:
+    return lambda s: [blank(rows * 301, dtype=INT64), wide(s, 301), wide(s + 9, 301), 301]
+
+
 def gelu_tanh(y: Any, x: torch.Tensor, n: int) -> torch.Tensor:
     return torch.nn.functional.gelu(x.double(), approximate="tanh")
 
 
-STRIDES = {1: "", 2: "", 8: "", 33: ""}
 GRID = blocks(N, 128)
 ENTRIES = (
     cuda(FILE, "square", vectors, lambda y, x, n: x.square(), GRID, 128, tags="counts"),
@@ -196,13 +208,13 @@ ENTRIES = (
         cuda(
             FILE,
             f"copy_strided<{stride}>",
-            lambda s, stride=stride: [blank(N), normal(s, N * stride), N],
-            lambda y, x, n, stride=stride: x[::stride],
+            spread_out(stride),
+            every(stride),
             GRID,
             128,
             tags="counts",
         )
-        for stride in STRIDES
+        for stride in (1, 2, 8, 33)
     ),
     cuda(
         FILE,
@@ -330,12 +342,7 @@ ENTRIES = (
         cuda(
             FILE,
             kernel,
-            lambda s, rows=rows: [
-                blank(rows * 301, dtype=INT64),
-                wide(s, 301),
-                wide(s + 9, 301),
-                301,
-            ],
+            wide_pairs(rows),
             reference,
             3,
             128,

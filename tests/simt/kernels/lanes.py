@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -112,7 +113,7 @@ def escapes(y: Any, width: int, height: int) -> torch.Tensor:
 
 
 def segmented(y: Any, key: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    out = []
+    out: list[int] = []
     for i, (k, v) in enumerate(zip(key.tolist(), x.tolist())):
         again = i % 32 and key[i - 1] == k
         out.append(v + (out[-1] if again else 0))
@@ -288,6 +289,14 @@ def local_bins(y: Any, x: torch.Tensor, each: int) -> torch.Tensor:
     return torch.stack([((x & 15) == k).sum(0) for k in range(16)]).to(INT32)
 
 
+def words(step: int) -> Callable[[int], Arguments]:
+    return lambda s: [blank(32), normal(s, 32 * step)]
+
+
+def every(step: int) -> Callable[..., torch.Tensor]:
+    return lambda y, x: x[::step]
+
+
 def hinted(seed: int) -> Arguments:
     quads = (blank(77, 4, dtype=INT32), integers(seed, 0, 99, 77, 4))
     return [*quads, integers(seed + 1, 0, 99, 77), 77]
@@ -376,8 +385,8 @@ SPACE = (
         cuda(
             SPACES,
             f"bank_conflicts<{step}>",
-            lambda s, step=step: [blank(32), normal(s, 32 * step)],
-            lambda y, x, step=step: x[::step],
+            words(step),
+            every(step),
             1,
             32,
             tags="counts",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from .entry import (
     EXACT,
     FLOAT,
     HALF,
+    Arguments,
     blank,
     cuda,
     integers,
@@ -85,6 +87,10 @@ def matrices(
     seed: int, m: int, n: int, k: int, dtype: torch.dtype, out: torch.dtype = torch.float32
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return blank(m, n, dtype=out), normal(seed, m, k).to(dtype), normal(seed + 1, k, n).to(dtype)
+
+
+def tiles_of(dtype: torch.dtype) -> Callable[[int], Arguments]:
+    return lambda s: [*matrices(s, 32, 64, 48, dtype), 64, 48]
 
 
 def product(c: Any, a: torch.Tensor, b: torch.Tensor, *_: Any) -> torch.Tensor:
@@ -296,7 +302,7 @@ MATRIX_ENTRIES = (
         cuda(
             MMA,
             f"mma_tiles<{name}>",
-            lambda s, dtype=dtype: [*matrices(s, 32, 64, 48, dtype), 64, 48],
+            tiles_of(dtype),
             product,
             (2, 2),
             64,
