@@ -19,7 +19,7 @@ class Access:
     requests: int = 0
     lanes: int = 0
     sectors: int = 0
-    """Of atomics: those of each round of lanes that name different addresses."""
+    """Different ones of a request; of atomics too, where lanes of one address need more passes."""
     ideal_sectors: int = 0
     """If the lanes' bytes lay side by side."""
     wavefronts: int = 0

@@ -380,20 +380,9 @@ void count_copy(Warp& W, u32 mask, const u64* address, u32 site, u32 bytes) {
     count_global(W, site, mask, bytes, sectors);
 }
 
-// Lanes that name one address go one after the other, and each round moves its sectors anew.
 void count_atomic(Warp& W, u32 mask, const u64* address, u32 site, u32 bytes) {
-    u32 sectors = 0;
-    for (u32 left = mask; left;) {
-        u32 now = 0;
-        each_lane(left, [&](u32 l) {
-            bool first = true;
-            each_lane(now, [&](u32 j) { first &= address[j] != address[l]; });
-            now |= static_cast<u32>(first) << l;
-        });
-        sectors += bytes == 8 ? sectors_of<8>(address, now) : sectors_of<4>(address, now);
-        left &= ~now;
-    }
-    count_global(W, site, mask, bytes, sectors);
+    count_global(W, site, mask, bytes, bytes == 8 ? sectors_of<8>(address, mask)
+                                                  : sectors_of<4>(address, mask));
 }
 
 // The bytes of a window from an address to its end; null where there are none.
