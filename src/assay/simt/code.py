@@ -29,6 +29,8 @@ class Code:
     depths: list[int]
     mixes: list[list[tuple[tuple[Place, ...], str]]]
     """For each block of code, the place and form of each of its instructions."""
+    begins: list[tuple[Place, ...]]
+    """Of each block of code, the place of its first instruction, and of its last."""
     ends: list[tuple[Place, ...]]
     register_bytes: int
     local_bytes: int

@@ -111,6 +111,9 @@ class _Inliner:
             if name in source.registers:
                 self.made.registers[name + suffix] = source.registers[name]
                 return name + suffix
+            if name in source.variables and source.variables[name].space == "shared":
+                self.made.variables[name] = source.variables[name]  # one of the block, not a call's
+                return name
             if name in source.variables:
                 self.made.variables[name + suffix] = source.variables[name]
                 return name + suffix

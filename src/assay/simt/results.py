@@ -59,7 +59,7 @@ WORDS = {
     ASYNC_UNFINISHED: "copy not waited for",
 }
 RACES = frozenset({RACE_WITH_WRITE, RACE_WITH_READ, RACE_IN_STORE, ATOMIC_RACE})
-LIBRARIES = ("/cub/", "/thrust/")
+LIBRARIES = ("/cub/block/block_merge_sort.cuh",)
 SYSTEM = ("/include/", "site-packages/", "dist-packages/")
 
 
@@ -125,7 +125,7 @@ class _Teller:
         places = site.places if site else self._places_of_code(raw)
         place = place_of(places)
         return Fault(
-            word=WORDS[raw.kind],
+            word=self._word(raw, site),
             text=self._text(raw, site),
             file=place.file if place else "",
             line=place.line if place else 0,
@@ -135,8 +135,14 @@ class _Teller:
             other=self._other_place(raw),
         )
 
+    def _word(self, raw: Any, site: Site | None) -> str:
+        writes = site is not None and _opcode(site.text) in VERBS
+        return "race" if raw.kind == IN_FLIGHT and writes else WORDS[raw.kind]
+
     def _places_of_code(self, raw: Any) -> tuple[Place, ...]:
-        return self.code.ends[raw.address] if raw.address < len(self.code.ends) else ()
+        """Where a block of code waits: a barrier begins it, a loop's branch ends it."""
+        at = self.code.begins if raw.kind == DIVERGENT_BARRIER else self.code.ends
+        return at[raw.address] if raw.address < len(at) else ()
 
     def _thread(self, linear: int) -> tuple[int, int, int]:
         x, y, _ = self.block
