@@ -15,7 +15,7 @@ from .flow import Flow, flow_of, suspends
 from .forms import Action, Lane, Match, Values, table
 from .forms.move import PARAMETER
 from .forms.table import SIZES
-from .ptx import SYMBOL, Function, Instruction, Program, constant, split
+from .ptx import Function, Instruction, Program, constant, split
 from .special import SPECIAL, WIDE
 from .storage import places_of
 from .variables import Variables
@@ -334,14 +334,6 @@ class Emitter:
             return f"goto B{to};"
         return f"{{ if (++W.spins >= L.quota) {{ spun(W, {to}); return; }} goto B{to}; }}"
 
-    def _polls(self) -> bool:
-        """Whether it may wait in a loop for what an atomic operation gives."""
-        loops = any(to <= b.index for b in self.flow.blocks for to in b.successors)
-        items = [item for item in self.function.body if isinstance(item, Instruction)]
-        given = {item.operands[0] for item in items if item.opcode == "atom"} - {"_"}
-        used = {n for i in items for operand in i.operands[1:] for n in SYMBOL.findall(operand)}
-        return loops and bool(given & used)
-
     def code(self) -> Code:
         body: list[str] = []
         for index in range(self.flow.exit):
@@ -391,7 +383,7 @@ class Emitter:
             windows=[v for v in self.program.windows() if v.name in self.variables.windows],
             granule=self.granules["global"],
             shared_granule=self.granules["shared"],
-            communicates=any(COMMUNICATES.search(form) for form in forms) or self._polls(),
+            communicates=any(COMMUNICATES.search(form) for form in forms),
             prints=any(form.startswith("call ") for form in forms),
             ordered=any(re.match(r"atom|red\.|call vprintf", form) for form in forms),
             parameters=[(p.name, p.type, p.bytes, p.offset) for p in self.function.parameters],

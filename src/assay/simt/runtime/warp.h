@@ -195,7 +195,7 @@ struct Block {
     NamedBarrier barrier[16];
     Warp* warp;
     u64 acquired;                // the latest tick that a warp of it has acquired: sync.cc
-    List<Release>* releases;     // of each warp, rising in all three; null before the first
+    List<Release>* releases = nullptr;  // of each warp, rising in all three; null before the first
     List<u32> floors;            // of its barriers, rising
     u32 finished;
     u64 linear;
