@@ -45,8 +45,9 @@ ALLOWED: dict[str, set[str]] = {
     "lines": DECLARING,
     "target": DECLARING | {"adapt"},
     "adapt": DECLARING | {"target", "inputs", "ways"},
-    "simt": BASE | {"cache"},
-    "ways": DECLARING | {"simt"},
+    "hardware": set(),
+    "simt": BASE | {"cache", "hardware"},
+    "ways": DECLARING | {"hardware", "simt"},
     "build": DECLARING | {"ways", "adapt", "inputs"},
     "describe": DECLARING | {"target", "adapt", "lines", "processes"},
     "verdict": DECLARING

@@ -83,9 +83,9 @@ def _show(console: Console, found: Counted) -> None:
     counts = found.counts
     console.print(f"[bold]{found.op}[/bold]  {found.label}  {found.case}", soft_wrap=True)
     launches = "1 launch" if counts.launches == 1 else f"{counts.launches} launches"
+    names = ", ".join(map(_brief, found.kernels))
     console.print(
-        f"compiled for {found.arch}, run on the CPU; {launches} of {', '.join(map(_brief, found.kernels))}",
-        soft_wrap=True,
+        f"compiled for {found.arch}, run on the CPU; {launches} of {names}", soft_wrap=True
     )
     console.print(
         f"{counts.warp_instructions:,} instructions of warps, "

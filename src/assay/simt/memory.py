@@ -7,6 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+SHADOW_BYTES = 20
+"""Of a granule: who wrote, who read, where it was written."""
+
 
 @dataclass
 class Window:
@@ -34,6 +37,11 @@ class Window:
             granules = (self.bytes >> shift) + 64
             self.shadows[key] = _Pool.take(granules)
         return self.shadows[key]
+
+    def wants(self, workers: int, shift: int) -> int:
+        """Bytes that shadows for so many workers would newly take."""
+        new = sum((worker, shift) not in self.shadows for worker in range(workers))
+        return new * SHADOW_BYTES * (self.bytes >> shift)
 
     def __del__(self) -> None:
         for (_, _, numbering), shadow in self.shadows.items():

@@ -121,6 +121,9 @@ class Kernel:
         parameters = Parameters(self.name, self.code.parameters, memory).pack(args)
         windows = [*self._own_windows(), *memory.windows]
         threads = self._threads(math.prod(three[0]), threads, windows)
+        if self.checks:
+            shift = self.code.granule.bit_length() - 1
+            limits.room(self.name, sum(window.wants(threads, shift) for window in windows))
         before = [_Snapshot(window) for window in windows if window.bytes] if threads > 1 else []
         made = _Launch(self, three[0], three[1], parameters, windows, shared, order, threads)
         result = made.run()

@@ -17,12 +17,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-from .. import cache
+from .. import cache, hardware
 from ..errors import BuildError
 from ..types import Compiled, Counters
 from . import NO_GPU, Here, Job, Loaded, watches
 from .launch import (
-    SHARED_DEFAULT,
     Launch,
     Recorder,
     arguments,
@@ -372,7 +371,7 @@ class Module:
             check_shared(launch, facts.shared_bytes, facts.arch)
 
             def launched(*args: Any) -> None:
-                over = launch.shared + (facts.shared_bytes or 0) > SHARED_DEFAULT
+                over = launch.shared + (facts.shared_bytes or 0) > hardware.SHARED_DEFAULT
                 self._launch(kernel, launch, [*arguments(name, args, parameters)], over)
 
             return launched

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import ctypes
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .. import hardware
 from ..errors import LaunchError
 from .cpp import number
 
@@ -99,37 +99,25 @@ def _three(what: str, value: Any) -> tuple[int, int, int]:
     return x, y, z
 
 
-LIMITS = {"grid": (2**31 - 1, 65_535, 65_535), "block": (1024, 1024, 64)}
-"""Of every compute capability from 3.0 on (CUDA C++ Programming Guide, specifications)."""
-BLOCK_THREADS = 1024
-
-
 def check_geometry(launch: Launch) -> None:
     """Raises LaunchError for what no GPU can launch, naming the number and its limit."""
     threads = math.prod(launch.block)
-    if threads > BLOCK_THREADS:
-        raise LaunchError(f"{launch.name}: {threads:,} threads a block, limit {BLOCK_THREADS:,}")
-    for what, sizes in (("grid", launch.grid), ("block", launch.block)):
-        for axis, size, most in zip("xyz", sizes, LIMITS[what]):
+    if threads > hardware.THREADS:
+        raise LaunchError(f"{launch.name}: {threads:,} threads a block, limit {hardware.THREADS:,}")
+    of_each = (("grid", launch.grid, hardware.GRID), ("block", launch.block, hardware.BLOCK))
+    for what, sizes, limits in of_each:
+        for axis, size, most in zip("xyz", sizes, limits):
             if not 1 <= size <= most:
                 raise LaunchError(f"{launch.name}: {what} {axis} = {size:,}, limits 1 to {most:,}")
 
 
-SHARED_DEFAULT = 48 * 1024
-SHARED_OPTIN = {
-    **{"70": 98_304, "72": 98_304, "75": 65_536, "80": 166_912, "86": 101_376, "87": 166_912},
-    **{"89": 101_376, "90": 232_448, "100": 232_448, "103": 232_448, "120": 101_376},
-}
-"""Most shared bytes a block by compute capability (CUDA C++ Programming Guide, as above)."""
-
-
 def check_shared(launch: Launch, static: int | None, arch: str) -> None:
     """Raises LaunchError for more shared memory than a block of this architecture can have."""
-    most = SHARED_OPTIN.get(re.sub(r"\D", "", arch))
+    most = hardware.shared_of(arch)
     if most is not None and launch.shared + (static or 0) > most:
         raise LaunchError(
             f"{launch.name}: shared memory: asked {launch.shared:,} + static {static or 0:,}; "
-            f"default {SHARED_DEFAULT:,}; opt-in {most:,} on {arch}"
+            f"default {hardware.SHARED_DEFAULT:,}; opt-in {most:,} on {arch}"
         )
 
 

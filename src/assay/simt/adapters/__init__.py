@@ -16,11 +16,8 @@ from ...errors import NotRun
 
 DEFAULT_ARCH = "sm_80"
 Size = tuple[int, int, int]
-MULTIPROCESSORS = {80: 108, 86: 84, 89: 128, 90: 132}
-"""Of the card that is best known for a compute capability: A100, RTX A6000, RTX 4090, H100."""
-SHARED_BYTES = {80: 166_912, 86: 101_376, 89: 101_376, 90: 232_448}
-"""Most shared memory of one block in bytes, by compute capability: CUDA C++ Programming Guide,
-table "Technical Specifications per Compute Capability" (163, 99, 99 and 227 KiB)."""
+KNOWN = (80, 86, 89, 90)
+"""Compute capabilities that kernels are compiled for here."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +51,8 @@ bytes (the parameter as it is in memory). shared: dynamic shared memory in bytes
 def capability(arch: str) -> int:
     """`sm_80` or `sm_90a` as 80 or 90."""
     found = re.fullmatch(r"sm_(\d+)a?", arch)
-    if not found or int(found.group(1)) not in SHARED_BYTES:
-        known = ", ".join(f"sm_{number}" for number in SHARED_BYTES)
+    if not found or int(found.group(1)) not in KNOWN:
+        known = ", ".join(f"sm_{number}" for number in KNOWN)
         raise NotRun(f"architecture {arch!r} is not one that is checked here: {known}")
     return int(found.group(1))
 

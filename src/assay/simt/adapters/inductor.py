@@ -44,8 +44,9 @@ from torch.fx.node import map_aggregate
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from ... import hardware
 from ...errors import NotRun
-from . import DEFAULT_ARCH, MULTIPROCESSORS, SHARED_BYTES, Compiled, Run, Size, capability
+from . import DEFAULT_ARCH, Compiled, Run, Size, capability
 from . import triton as triton_adapter
 
 NOTE = (
@@ -293,13 +294,13 @@ def _properties(arch: str) -> Any:
         gcnArchName="",
         major=major,
         minor=minor,
-        multi_processor_count=MULTIPROCESSORS[number],
+        multi_processor_count=hardware.MULTIPROCESSORS[number],
         regs_per_multiprocessor=65536,
         max_threads_per_multi_processor=2048 if minor == 0 else 1536,
         max_threads_per_block=1024,
         warp_size=32,
         shared_memory_per_block=49152,
-        shared_memory_per_block_optin=SHARED_BYTES[number],
+        shared_memory_per_block_optin=hardware.SHARED[number],
         L2_cache_size=(50 if major == 9 else 40) << 20,
         total_memory=80 << 30,
     )

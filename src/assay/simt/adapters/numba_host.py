@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ... import hardware
 from ...errors import NotRun
-from . import MULTIPROCESSORS, SHARED_BYTES
 
 
 class DeviceArray(np.ndarray):
@@ -65,9 +65,9 @@ class Device(_Absent):
     def __init__(self, number: int) -> None:
         self.compute_capability = divmod(number, 10)
         self.name = f"sm_{number} on the CPU"
-        self.MULTIPROCESSOR_COUNT = MULTIPROCESSORS[number]
+        self.MULTIPROCESSOR_COUNT = hardware.MULTIPROCESSORS[number]
         self.MAX_SHARED_MEMORY_PER_BLOCK = 49152
-        self.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = SHARED_BYTES[number]
+        self.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = hardware.SHARED[number]
         self.supports_fp8 = number >= 89
 
     def reset(self) -> None:

@@ -30,11 +30,10 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import TensorWrapper
 
+from ... import hardware
 from ...errors import NotRun
 from . import (
     DEFAULT_ARCH,
-    MULTIPROCESSORS,
-    SHARED_BYTES,
     Compiled,
     Run,
     bfloat16,
@@ -203,9 +202,9 @@ class _Utils:
     def get_device_properties(self, device: Any = None) -> dict[str, int]:
         """Sizes of the card; clocks in kHz and the memory bus in bits are those of an A100."""
         return {
-            "max_shared_mem": SHARED_BYTES[self.number],
+            "max_shared_mem": hardware.SHARED[self.number],
             "max_num_regs": 65536,
-            "multiprocessor_count": MULTIPROCESSORS[self.number],
+            "multiprocessor_count": hardware.MULTIPROCESSORS[self.number],
             "warpSize": 32,
             "sm_clock_rate": 1_410_000,
             "mem_clock_rate": 1_593_000,
