@@ -62,7 +62,7 @@ def counts(
     Raises AssayError for a target, variant or case that there is not, NotRun for a kernel whose
     compiled code can't be run here.
     """
-    from .commands.counting import counted
+    from .counting import counted
 
     if isinstance(target, str):
         target = parse(target)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,54 +10,14 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from .. import ways
-from ..errors import AssayError, NotRun
-from ..op import WAYS, parse_values
-from ..session import Session
-from ..simt.counts import Access, Counts, Line
-from ..target import Target, parse
-from ..types import Scalar
+from ..counting import Counted, counted
+from ..errors import NotRun
+from ..op import parse_values
+from ..simt.counts import Access, Line
+from ..target import parse
 
-SECONDS = 600.0
 SOURCE_WIDTH = 34
 NAME_WIDTH = 40
-
-
-@dataclass(frozen=True)
-class Counted:
-    """What the child said."""
-
-    op: str
-    label: str
-    case: str
-    arch: str
-    kernels: tuple[str, ...]
-    counts: Counts
-    faults: tuple[str, ...]
-
-
-def counted(target: Target, variant: str, case: dict[str, Scalar], arch: str) -> Counted:
-    """Runs it in a child. Raises AssayError, and NotRun where it can't be run here."""
-    way = variant.split()[0].split("/")[0]
-    if way not in WAYS:
-        raise AssayError(f"-k {variant}: no way called {way!r}; the ways are {', '.join(WAYS)}")
-    args = {"target": msgspec.to_builtins(target), "wanted": variant, "case": case, "arch": arch}
-    env = ways.here(way, "cpu").env
-    with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
-        answer = session.ask(
-            "assay.counting:main", args, name=f"count {variant}", seconds=SECONDS, env=env
-        )
-    if "not_run" in answer:
-        raise NotRun(answer["not_run"])
-    return Counted(
-        answer["op"],
-        answer["label"],
-        answer["case"],
-        answer["arch"],
-        tuple(answer["kernels"]),
-        msgspec.convert(answer["counts"], Counts),
-        tuple(answer["faults"]),
-    )
 
 
 def run(target: str, variant: str, case: str, arch: str, *, as_json: bool) -> int:

@@ -249,6 +249,7 @@ struct Circle {
 
 constexpr u64 FIRST_TOGETHER = 16;  // blocks that are started at once where they may wait
 constexpr u64 IDLE_ROUNDS = 4;      // without a change in memory, before others are started
+constexpr u32 SHORT_QUOTA = 64;
 constexpr u64 LONG_IDLE = 64;       // where they need not wait for one another, as far as is known
 
 // The blocks of one core: `first` and every `step` after it.
@@ -286,6 +287,7 @@ public:
             const bool closed = circle.closed(now());
             if (resident.size() < most && next < blocks) {
                 if (!launch.communicates && !closed && idle < LONG_IDLE) continue;
+                if (closed) launch.quota = SHORT_QUOTA;  // they do wait for one another
                 add(resident.size());
                 idle = 0;
                 circle = Circle{};

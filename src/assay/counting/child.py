@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import torch
 
-from . import single, ways
-from .errors import AssayError, BuildError, LaunchError, NotRun
-from .processes.channel import Channel
-from .simt import DEFAULT_ARCH, Watch
-from .target import Target
-from .types import Scalar
+from .. import single, ways
+from ..errors import AssayError, BuildError, LaunchError, NotRun
+from ..processes.channel import Channel
+from ..simt import DEFAULT_ARCH, Watch
+from ..target import Target
+from ..types import Scalar
 
 
 def main(channel: Channel, target: dict, wanted: str, case: dict[str, Scalar], arch: str) -> None:

@@ -1,0 +1,56 @@
+"""One variant on one case, run on the CPU and counted: the parent's side of `assay count`."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from .. import ways
+from ..errors import AssayError, NotRun
+from ..op import WAYS
+from ..session import Session
+from ..simt.counts import Counts
+from ..target import Target
+from ..types import Scalar
+
+SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What the child said."""
+
+    op: str
+    label: str
+    case: str
+    arch: str
+    kernels: tuple[str, ...]
+    counts: Counts
+    faults: tuple[str, ...]
+
+
+def counted(target: Target, variant: str, case: dict[str, Scalar], arch: str) -> Counted:
+    """Runs it in a child. Raises AssayError, and NotRun where it can't be run here."""
+    way = variant.split()[0].split("/")[0]
+    if way not in WAYS:
+        raise AssayError(f"-k {variant}: no way called {way!r}; the ways are {', '.join(WAYS)}")
+    args = {"target": msgspec.to_builtins(target), "wanted": variant, "case": case, "arch": arch}
+    env = ways.here(way, "cpu").env
+    with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
+        answer = session.ask(
+            "assay.counting.child:main", args, name=f"count {variant}", seconds=SECONDS, env=env
+        )
+    if "not_run" in answer:
+        raise NotRun(answer["not_run"])
+    return Counted(
+        answer["op"],
+        answer["label"],
+        answer["case"],
+        answer["arch"],
+        tuple(answer["kernels"]),
+        msgspec.convert(answer["counts"], Counts),
+        tuple(answer["faults"]),
+    )
