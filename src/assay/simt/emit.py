@@ -171,13 +171,11 @@ class Emitter:
     @staticmethod
     def base_and_offset(operand: str) -> tuple[str, int]:
         inner = operand.strip()[1:-1].strip()
-        found = re.fullmatch(r"([\w$%@.]+)\s*(?:\+\s*(-?\w+))?", inner)
-        if not found:
+        found = re.fullmatch(r"([\w$%@.]+)\s*(?:([+-])\s*(-?\w+))?", inner)
+        offset = constant(found.group(3) or "0") if found else None
+        if found is None or offset is None:
             raise NotCheckable(f"address {operand}")
-        offset = constant(found.group(2) or "0")
-        if offset is None:
-            raise NotCheckable(f"address {operand}")
-        return found.group(1), offset
+        return found.group(1), -offset if found.group(2) == "-" else offset
 
     def lanes(self, operand: str, kind: str) -> str:
         """`const T*` to the 32 lanes of an operand, T the unsigned type of its size."""

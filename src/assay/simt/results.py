@@ -137,7 +137,11 @@ class _Teller:
 
     def _word(self, raw: Any, site: Site | None) -> str:
         writes = site is not None and _opcode(site.text) in VERBS
-        return "race" if raw.kind == IN_FLIGHT and writes else WORDS[raw.kind]
+        if raw.kind == IN_FLIGHT and writes:
+            return "race"
+        # A loop that goes round for ever waits for another thread if it has a way to hear of one.
+        asks = any(_opcode(other.text) == "atom" for other in self.code.sites)
+        return WORDS[DEADLOCK if raw.kind == STEP_LIMIT and asks else raw.kind]
 
     def _places_of_code(self, raw: Any) -> tuple[Place, ...]:
         """Where a block of code waits: a barrier begins it, a loop's branch ends it."""

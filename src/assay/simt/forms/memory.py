@@ -50,7 +50,8 @@ def _call(
     fence = ""
     if order.startswith("release"):
         fence = "fence(W, 1); "
-    return f"{fence}{kind}_{space}{strong}<{size}>(W, m, {at}, {site}, {pack});"
+    after = " acquire_seen(W);" if order.startswith("acquire") else ""
+    return f"{fence}{kind}_{space}{strong}<{size}>(W, m, {at}, {site}, {pack});{after}"
 
 
 STRONG = ("global", "shared", "generic")

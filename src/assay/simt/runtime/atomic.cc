@@ -126,4 +126,5 @@ void atomic(Warp& W, u32 mask, const u64* address, u32 site, u32 operation, u32 
                    static_cast<u32>(bf16_add(static_cast<u16>(x >> 16), static_cast<u16>(y >> 16))) << 16;
         }); break;
     }
+    if (order & 1) acquire_seen(W);
 }

@@ -108,7 +108,7 @@ void start(Memory& memory, Block& block, Worker& worker, u64 linear) {
         W.passed = W.splits = W.pc = W.floor = W.free_run = W.spins = W.touched = 0;
         W.state = RUNNING;
         W.clock = 1;
-        W.steps = W.acquired = 0;
+        W.steps = W.acquired = W.seen = 0;
         W.copies.count = 0;
         memset(W.copies_committed, 0, sizeof W.copies_committed);
         if (W.known) memset(W.known, 0, MAX_WARPS * sizeof(u32));

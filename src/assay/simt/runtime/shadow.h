@@ -30,7 +30,8 @@ inline bool ordered(const Warp& W, u32 lane, u64 entry) {
 }
 
 // The same for an entry of another block: by what this block has acquired (sync.cc).
-bool ordered_blocks(const Warp& W, u64 entry);
+// A read needs a fence after what it saw; a write that follows what it saw can't come before it.
+bool ordered_blocks(const Warp& W, u64 entry, u64 tick);
 
 enum AccessKind : u32 { PLAIN, ATOMIC, STRONG };
 
@@ -48,8 +49,8 @@ struct GlobalShadow {
     void note(u64 granule, u64 entry) { reader[granule] = entry; }
     bool fresh(u64 entry) const { return entry < limit; }
     bool same(u64 entry) const { return entry >> 32 == high; }
-    bool before(const Warp& W, u32 lane, u64 entry) const {
-        return same(entry) ? ordered(W, lane, entry) : ordered_blocks(W, entry);
+    bool before(const Warp& W, u32 lane, u64 entry, u64 tick) const {
+        return same(entry) ? ordered(W, lane, entry) : ordered_blocks(W, entry, tick);
     }
 };
 
@@ -75,7 +76,7 @@ struct SharedShadow {
     }
     bool fresh(u64 entry) const { return !static_cast<u32>(entry); }
     bool same(u64) const { return true; }
-    bool before(const Warp& W, u32 lane, u64 entry) const { return ordered(W, lane, entry); }
+    bool before(const Warp& W, u32 lane, u64 entry, u64) const { return ordered(W, lane, entry); }
 };
 
 // What is wrong with a read of a granule: 0, RACE_WITH_WRITE, ATOMIC_RACE or IN_FLIGHT.
@@ -84,7 +85,7 @@ u32 read_fault(const Warp& W, const Shadow& shadow, u64 granule, u32 lane, u32 k
     const u64 entry = shadow.wrote(granule);
     if (shadow.fresh(entry)) return 0;
     if (clock_of(entry) == CLOCK_MAX) return IN_FLIGHT;
-    if (shadow.before(W, lane, entry)) return 0;
+    if (shadow.before(W, lane, entry, W.acquired)) return 0;
     if (kind != PLAIN) return 0;  // a strong read may race by design; it then acquires
     return entry & FLAG ? ATOMIC_RACE : RACE_WITH_WRITE;
 }
@@ -99,7 +100,7 @@ void note_read(const Warp& W, Shadow& shadow, u64 granule, u32 lane) {
         if (shadow.same(entry) && clock_of(entry) <= W.floor) shadow.note(granule, mine);
         return;
     }
-    if (same_warp || shadow.before(W, lane, entry)) return shadow.note(granule, mine);
+    if (same_warp || shadow.before(W, lane, entry, W.acquired)) return shadow.note(granule, mine);
     const u64 several = shadow.same(entry) ? mine : entry_of(shadow.high, CLOCK_MAX, 0);
     shadow.note(granule, several | FLAG);
 }
@@ -114,7 +115,7 @@ u32 write_fault(const Warp& W, const Shadow& shadow, u64 granule, u32 lane, u32 
             return IN_FLIGHT;
         }
         const bool both = kind != PLAIN && writer & FLAG;
-        if (!both && !shadow.before(W, lane, writer)) {
+        if (!both && !shadow.before(W, lane, writer, W.seen)) {
             other = writer;
             return writer & FLAG || kind == ATOMIC ? ATOMIC_RACE : RACE_WITH_WRITE;
         }
@@ -130,7 +131,7 @@ u32 write_fault(const Warp& W, const Shadow& shadow, u64 granule, u32 lane, u32 
         other = reader;
         return RACE_WITH_READ;
     }
-    if (shadow.before(W, lane, reader) || kind == STRONG) return 0;
+    if (shadow.before(W, lane, reader, W.seen) || kind == STRONG) return 0;
     other = reader;
     return kind == ATOMIC ? ATOMIC_RACE : RACE_WITH_READ;
 }

@@ -1,9 +1,10 @@
 // Barriers, warp-wide synchronisation and fences: what they wait for, and what they order.
 //
 // A fence of a block gets a tick, and releases all that the block did before. A strong or atomic
-// access that sees what a block wrote after a fence acquires that tick. Ticks are one sequence, so
-// having acquired one counts as having acquired all before it: this may miss a race, and makes none
-// up.
+// access that sees what a block wrote after a fence has seen that tick, and acquires it with a fence
+// of its own, as in the PTX memory model: without one, a plain read may be served by a line that
+// the L1 cache has kept. Ticks are one sequence, so having acquired one counts as having acquired all
+// before it: this may miss a race, and makes none up.
 #include "access.h"
 #include "sync.h"
 
@@ -21,7 +22,10 @@ u32* known_of(Warp& W) {
     return W.known;
 }
 
-void keep_later(u32& clock, u32 other) { clock = other > clock ? other : clock; }
+template <class T>
+void keep_later(T& clock, T other) {
+    clock = other > clock ? other : clock;
+}
 
 u32 live_warps(const Block& block) {
     u32 mask = 0;
@@ -39,14 +43,17 @@ u32 clock_after(Block& block) {
 void join_all(Block& block) {
     const u32 floor = block.clock, clock = clock_after(block);
     if (block.warp[0].launch->communicates) block.floors.push(floor);
-    u64 acquired = 0;
-    for (u32 w = 0; w < block.warps; w++)
-        acquired = block.warp[w].acquired > acquired ? block.warp[w].acquired : acquired;
+    u64 acquired = 0, seen = 0;
+    for (u32 w = 0; w < block.warps; w++) {
+        keep_later(acquired, block.warp[w].acquired);
+        keep_later(seen, block.warp[w].seen);
+    }
     for (u32 w = 0; w < block.warps; w++) {
         Warp& W = block.warp[w];
         W.floor = floor;
         W.clock = clock;
         W.acquired = acquired;
+        W.seen = seen;
         if (W.known) memset(W.known, 0, MAX_WARPS * sizeof(u32));
     }
 }
@@ -54,11 +61,12 @@ void join_all(Block& block) {
 // Some warps have met: each knows what the others knew and did. who: all that arrived.
 void join_some(Block& block, u32 waiting, u32 who) {
     u32 joined[MAX_WARPS] = {};
-    u64 acquired = 0;
+    u64 acquired = 0, seen = 0;
     each_lane(who, [&](u32 w) {
         Warp& W = block.warp[w];
         keep_later(joined[w], W.clock);
-        acquired = W.acquired > acquired ? W.acquired : acquired;
+        keep_later(acquired, W.acquired);
+        keep_later(seen, W.seen);
         if (W.known)
             for (u32 v = 0; v < MAX_WARPS; v++) keep_later(joined[v], W.known[v]);
     });
@@ -68,6 +76,7 @@ void join_some(Block& block, u32 waiting, u32 who) {
         if (waiting >> w & 1) {
             memcpy(known_of(W), joined, sizeof joined);
             W.acquired = acquired;
+            W.seen = seen;
         }
         W.clock = clock;
     });
@@ -118,6 +127,7 @@ void sync_warp(Warp& W) {
 void fence(Warp& W, u32 scope) {
     const bool used = W.touched == W.clock;
     if (scope && W.launch->communicates) {
+        acquire_seen(W);
         Block& block = *W.block;
         if (!block.releases) block.releases = new List<Release>[block.warps];
         List<Release>& own = block.releases[W.index];
@@ -246,7 +256,7 @@ void acquire_block(Warp& W, u64 entry) {
     const Block* from = block_of(W, entry);
     if (!from) return;
     const u32 warp = thread_of(entry) >> 5, clock = clock_of(entry), floor = floor_at(*from, clock);
-    u64 tick = from->acquired;
+    u64 tick = from->seen;  // what it passes on without having released it itself
     for (u32 w = 0; from->releases && w < from->warps; w++) {
         const List<Release>& own = from->releases[w];
         const u32 before = first_without(own, [&](const Release& release) {
@@ -254,22 +264,25 @@ void acquire_block(Warp& W, u64 entry) {
         });
         if (before && own.items[before - 1].tick > tick) tick = own.items[before - 1].tick;
     }
-    if (tick > W.acquired) W.acquired = tick;
-    if (tick > W.block->acquired) W.block->acquired = tick;
+    keep_later(W.seen, tick);
+    keep_later(W.block->seen, tick);
 }
 
 // The same between warps of a block. What that warp had learned of others comes with it.
+void acquire_seen(Warp& W) { keep_later(W.acquired, W.seen); }
+
 void acquire_warp(Warp& W, u64 entry) {
     const Warp& from = W.block->warp[thread_of(entry) >> 5];
     u32* known = known_of(W);
     keep_later(known[from.index], clock_of(entry));
     if (from.known)
         for (u32 w = 0; w < MAX_WARPS; w++) keep_later(known[w], from.known[w]);
-    W.acquired = from.acquired > W.acquired ? from.acquired : W.acquired;
+    keep_later(W.acquired, from.acquired);
+    keep_later(W.seen, from.seen);
 }
 
 // Whether this warp has acquired the first fence that came after what has this entry.
-bool ordered_blocks(const Warp& W, u64 entry) {
+bool ordered_blocks(const Warp& W, u64 entry, u64 tick) {
     if (!W.launch->communicates) return false;
     const Block* from = block_of(W, entry);
     if (!from || !from->releases) return false;
@@ -279,7 +292,7 @@ bool ordered_blocks(const Warp& W, u64 entry) {
         const u32 after = first_without(own, [&](const Release& release) {
             return (w == warp ? release.clock : release.floor) < clock;
         });
-        if (after < own.count && W.acquired >= own.items[after].tick) return true;
+        if (after < own.count && tick >= own.items[after].tick) return true;
     }
     return false;
 }

@@ -159,6 +159,7 @@ struct Warp {
     u32 vote;                     // what bar.red gave
     u32* known;                   // clocks of the other warps that are known beyond the floor
     u64 acquired;                 // the latest tick it knows of other blocks
+    u64 seen;                     // the same once it has had a fence
     u32 copies_committed[LANES];
     List<AsyncCopy> copies;
     u8* registers;
@@ -194,7 +195,7 @@ struct Block {
     Traces traces;
     NamedBarrier barrier[16];
     Warp* warp;
-    u64 acquired;                // the latest tick that a warp of it has acquired: sync.cc
+    u64 seen;                    // the latest tick that a warp of it has seen: sync.cc
     List<Release>* releases = nullptr;  // of each warp, rising in all three; null before the first
     List<u32> floors;            // of its barriers, rising
     u32 finished;
@@ -251,3 +252,4 @@ void fault(Warp& W, u32 kind, u32 site, u32 lane, u64 address, u32 bytes, u64 ot
 void not_converged(Warp& W, u32 site, u32 mask);
 void sync_warp(Warp& W);                                  // bar.warp.sync: orders the lanes' memory
 void fence(Warp& W, u32 scope);                          // 0 block, 1 device or system
+void acquire_seen(Warp& W);                              // after an access that acquires
