@@ -2,7 +2,7 @@
 
 Line n of the body is line n of `k.cu`, so that faults name it. These registers are there at the
 start: %t, %b, %n (tid.x, ctaid.x, ntid.x), %g (the number of the thread in the grid), %l (laneid),
-%a0 %a1 ... (the pointers that are passed), %q0 %q1 ... (the same plus 4 * %g, the thread's element).
+%a0 %a1 ... (the pointers that are passed), %q0 %q1 ... (the same plus 4 * %g, a thread's element).
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ REGISTERS = """.reg .pred %p<20>; .reg .b16 %h<20>; .reg .b32 %r<60>; .reg .b64 
 START = """mov.u32 %t, %tid.x; mov.u32 %b, %ctaid.x; mov.u32 %n, %ntid.x; mov.u32 %l, %laneid;
 mad.lo.u32 %g, %b, %n, %t; mul.wide.u32 %off, %g, 4;
 """
+ROOM = ".shared .align 16 .b8 room[512];"
+"""Shared memory for a declaration."""
 
 
 def text(body: str, pointers: int = 1, declare: str = "", name: str = "k") -> str:

@@ -48,7 +48,7 @@ class Loop:
 Node = Step | Jump | If | Loop
 
 
-def program(chance: random.Random, size: int = 14) -> list[Node]:
+def program(chance: random.Random, jumps: bool, size: int = 14) -> list[Node]:
     left = [size]
 
     def block(depth: int, loops: int) -> list[Node]:
@@ -67,7 +67,7 @@ def program(chance: random.Random, size: int = 14) -> list[Node]:
             elif kind < 0.85 and loops < 3:
                 mask = chance.choice([1, 3])
                 made.append(Loop(variable, mask, block(depth + 1, loops + 1)))
-            elif loops:
+            elif loops and jumps:
                 made.append(Jump(chance.random() < 0.5))
                 return made
         return made

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from .code import ENDS as ENDING
 from .code import Code, Site
 from .faults import NotCheckable
 from .flow import Flow, flow_of, suspends
@@ -372,6 +373,7 @@ class Emitter:
             source=source,
             sites=self.sites,
             depths=[block.depth for block in self.flow.blocks] + [0],
+            above=[b.above + (ENDING if b.only_ends else 0) for b in self.flow.blocks],
             mixes=[[(i.places, i.form) for i in b.instructions] for b in self.flow.blocks],
             begins=[b.instructions[0].places if b.instructions else () for b in self.flow.blocks],
             ends=[b.instructions[-1].places if b.instructions else () for b in self.flow.blocks],
