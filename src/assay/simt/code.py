@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from .ptx import Place, Variable
 
 FIRST_WINDOW = 0x100
+ENDS = 1 << 31
 WINDOW_SHIFT = 40
 """An address is a window's number and an offset of 40 bits (runtime/warp.h)."""
 
@@ -27,6 +28,9 @@ class Code:
     source: str
     sites: list[Site]
     depths: list[int]
+    above: list[int]
+    """Of each block of code, its parent in the tree of post-dominators; ENDS is added to that of a
+    block that does nothing but end."""
     mixes: list[list[tuple[tuple[Place, ...], str]]]
     """For each block of code, the place and form of each of its instructions."""
     begins: list[tuple[Place, ...]]

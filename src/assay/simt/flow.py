@@ -19,6 +19,13 @@ class Block:
     successors: list[int] = field(default_factory=list)
     depth: int = 0
     """In the tree of post-dominators; the exit has 0."""
+    above: int = 0
+    """Its parent there: where all ways on from it meet first."""
+
+    @property
+    def only_ends(self) -> bool:
+        """Whether nothing is done in it but to end."""
+        return all(item.opcode in ("ret", "exit") for item in self.instructions)
 
 
 @dataclass(frozen=True)
@@ -141,7 +148,7 @@ def _depths(blocks: list[Block]) -> None:
                 changed = True
     for index in reversed(order):
         if index != exit_index:
-            above = dominator[index]
+            above = blocks[index].above = dominator[index]
             blocks[index].depth = 1 + (blocks[above].depth if above != exit_index else 0)
 
 

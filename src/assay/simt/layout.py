@@ -67,6 +67,7 @@ class Launch(ctypes.Structure):
         ("local_bytes", u64),
         ("run", pointer),
         ("depth", ctypes.POINTER(u32)),
+        ("above", ctypes.POINTER(u32)),
         ("order", u64),
         ("checks", u32),
         ("counts", u32),

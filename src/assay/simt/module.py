@@ -207,6 +207,7 @@ class _Launch:
         self.block_counts = (layout.BlockCount * (len(code.depths) + 1))()
         self.faults = (layout.Fault * MOST_FAULTS)()
         self.depths = (ctypes.c_uint32 * len(code.depths))(*code.depths)
+        self.above = (ctypes.c_uint32 * max(1, len(code.above)))(*code.above)
         self.most_printed = MOST_PRINTED if code.prints else 1
         self.printed = ctypes.create_string_buffer(self.most_printed)
         self.bytes = self._bytes(parameters)
@@ -236,6 +237,7 @@ class _Launch:
             local_bytes=code.local_bytes,
             run=ctypes.cast(kernel.run, ctypes.c_void_p),
             depth=self.depths,
+            above=self.above,
             order=order,
             checks=kernel.checks,
             counts=kernel.checks,

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..ptx import constant
 from .table import Action, Match
 
 if TYPE_CHECKING:
     from ..emit import Emitter
     from ..ptx import Instruction
 
+EVERY = "0xffffffff"
 OUT = "{ if (pc == OUT) return; goto dispatch; }"
 
 
-def together(e: Emitter, site: int, members: str, anywhere: int = 0) -> str:
+def together(e: Emitter, site: int, operand: str, anywhere: int = 0) -> str:
     """Waits for the lanes that an instruction names; they come by their own ways.
 
-    anywhere: they may wait at another instruction of the kind (bar.warp.sync since sm_70).
+    operand: each lane's member mask, in which its own bit must be. anywhere: the others may wait at
+    another instruction of the kind (bar.warp.sync since sm_70).
     """
+    every = (constant(operand) or 0) & 0xFFFFFFFF == 0xFFFFFFFF
+    named = "ALL" if every else f"any_of(W.mask, {e.lanes(operand, 'b32')})"
+    own = "" if every else f" check_members(W, {site}, {e.lanes(operand, 'b32')});"
     return (
-        f"if (W.splits || W.passed) {{ pc = wait_lanes(W, {e.block}, {site}, {members}, "
+        f"if (W.splits || W.passed) {{ pc = wait_lanes(W, {e.block}, {site}, {named}, "
         f"{anywhere}); "
-        f"if (pc != {e.block}) {OUT} }} {e.counted(e.block)}"
+        f"if (pc != {e.block}) {OUT} }} {e.counted(e.block)}{own}"
     )
-
-
-def members(e: Emitter, operand: str) -> str:
-    """The lanes that the active lanes' member masks name."""
-    return f"any_of(W.mask, {e.lanes(operand, 'b32')})"
 
 
 def _barrier(match: Match, item: Instruction, e: Emitter) -> str:
@@ -45,7 +46,7 @@ def _barrier(match: Match, item: Instruction, e: Emitter) -> str:
     number = e.uniform(operands[0])
     count = e.uniform(operands[1]) if len(operands) > 1 else "0u"
     text = (
-        f"if (!W.passed) {{ pc = gather(W, {e.block}); if (pc != {e.block}) {OUT} "
+        f"if (!W.passed) {{ pc = gather(W, {e.block}, {site}); if (pc != {e.block}) {OUT} "
         f"if (!wait_barrier(W, {e.block}, {site}, {number}, {count}, {votes}, {operation})) "
         f"return; }} W.passed = 0; {e.counted(e.block)}"
     )
@@ -63,7 +64,7 @@ def _arrive(match: Match, item: Instruction, e: Emitter) -> str:
 
 def _warp_barrier(match: Match, item: Instruction, e: Emitter) -> str:
     site = e.site(item)
-    return f"{together(e, site, members(e, item.operands[0]), 1)} sync_warp(W);"
+    return f"{together(e, site, item.operands[0], 1)} sync_warp(W);"
 
 
 def _shuffle(match: Match, item: Instruction, e: Emitter) -> str:
@@ -73,7 +74,7 @@ def _shuffle(match: Match, item: Instruction, e: Emitter) -> str:
     mode = {"up": 0, "down": 1, "bfly": 2, "idx": 3}[match.groups["mode"]]
     inside = e.target(to[1]) if len(to) > 1 else "nullptr"
     return (
-        f"{together(e, site, members(e, item.operands[4]))} shuffle(W, {e.mask(item)}, {mode}, "
+        f"{together(e, site, item.operands[4])} shuffle(W, {e.mask(item)}, {mode}, "
         f"{e.target(to[0])}, {inside}, {value}, {other}, {clamp}, {site});"
     )
 
@@ -90,7 +91,7 @@ def _vote(match: Match, item: Instruction, e: Emitter) -> str:
         "uni": "(u32)(yes == (m & named[l]) || !yes)",
     }[match.groups["mode"]]
     return (
-        f"{together(e, site, members(e, item.operands[2]))} const u32 m = {e.mask(item)}; "
+        f"{together(e, site, item.operands[2])} const u32 m = {e.mask(item)}; "
         f"const u32 every = {flipped}bits({array}) & m; const u32* const named = "
         f"{e.lanes(item.operands[2], 'b32')}; "
         f"for (u32 l = 0; l < 32; l++) if (m >> l & 1) {{ const u32 yes = every & named[l]; "
@@ -106,7 +107,7 @@ def _match(match: Match, item: Instruction, e: Emitter) -> str:
     every = int(match.groups["mode"] == "all")
     flag = e.target(to[1]) if len(to) > 1 else "nullptr"
     return (
-        f"{together(e, site, members(e, item.operands[2]))} match_lanes(W, {e.mask(item)}, "
+        f"{together(e, site, item.operands[2])} match_lanes(W, {e.mask(item)}, "
         f"{every}, {e.target(to[0])}, {flag}, {value}, {e.lanes(item.operands[2], 'b32')});"
     )
 
@@ -116,7 +117,7 @@ def _reduce(match: Match, item: Instruction, e: Emitter) -> str:
     operation = f"ATOM_{match.groups['op'].upper()}"
     signed = int(match.groups["T"] == "s32")
     return (
-        f"{together(e, site, members(e, item.operands[2]))} reduce_lanes(W, {e.mask(item)}, "
+        f"{together(e, site, item.operands[2])} reduce_lanes(W, {e.mask(item)}, "
         f"{operation}, {signed}, {e.target(item.operands[0])}, {e.lanes(item.operands[1], 'b32')}, "
         f"{e.lanes(item.operands[2], 'b32')});"
     )
@@ -126,7 +127,7 @@ def _elect(match: Match, item: Instruction, e: Emitter) -> str:
     to = [t.strip() for t in item.operands[0].split("|")]
     site = e.site(item)
     return (
-        f"{together(e, site, members(e, item.operands[1]))} const u32 lead = "
+        f"{together(e, site, item.operands[1])} const u32 lead = "
         f"(u32)__builtin_ctz(W.mask); for (u32 l = 0; l < 32; l++) if (W.mask >> l & 1) {{ "
         f"{e.target(to[0])}[l] = lead; {e.target(to[1])}[l] = l == lead; }}"
     )
@@ -140,7 +141,7 @@ def _load_matrix(match: Match, item: Instruction, e: Emitter) -> str:
     to = ", ".join(e.target(r) for r in registers)
     transposed = int(bool(match.groups["trans"]))
     return (
-        f"{together(e, site, 'ALL')} u32* const to[] = {{{to}}}; "
+        f"{together(e, site, EVERY)} u32* const to[] = {{{to}}}; "
         f"load_matrix(W, {site}, {at}, {len(registers)}, {transposed}, to);"
     )
 
@@ -152,7 +153,7 @@ def _store_matrix(match: Match, item: Instruction, e: Emitter) -> str:
     sources = [e.lanes(r, "b32") for r in e.vector(item.operands[1])]
     transposed = int(bool(match.groups["trans"]))
     return (
-        f"{together(e, site, 'ALL')} const u32* const from[] = {{{', '.join(sources)}}}; "
+        f"{together(e, site, EVERY)} const u32* const from[] = {{{', '.join(sources)}}}; "
         f"store_matrix(W, {site}, {at}, {len(sources)}, {transposed}, from);"
     )
 

@@ -153,8 +153,24 @@ void try_complete(Block& block) {
 }
 
 // The lanes of this warp meet first. Gives the place to go on with, or OUT.
-u32 gather(Warp& W, u32 pc) {
+//
+// Lanes that are already where all ways on from the barrier lead have gone round it: a barrier in
+// divergent code. (Those that are there only to end have left, as a barrier lets them.)
+u32 gather(Warp& W, u32 pc, u32 site) {
     if (W.mask == W.alive) return pc;
+    const Launch& launch = *W.launch;
+    constexpr u32 ENDS = 1u << 31;
+    for (u32 i = 0; i < W.splits; i++) {
+        if (W.split[i].state != READY || launch.above[W.split[i].pc] & ENDS) continue;
+        u32 on = pc;
+        for (u32 d = launch.depth[pc]; d > launch.depth[W.split[i].pc]; d--)
+            on = launch.above[on] & ~ENDS;
+        if (on == W.split[i].pc && on != pc) {
+            fault(W, DIVERGENT_BARRIER, site, first_lane(W.mask), W.split[i].mask, 0);
+            W.launch->stopped = 1;
+            return OUT;
+        }
+    }
     W.split[W.splits++] = {pc, W.mask, AT_BARRIER, 0, 0};
     return next_split(W);
 }
@@ -209,6 +225,15 @@ bool met(Warp& W, u32 members, u32 here) {
             W.split[i].members = 0;
         }
     return true;
+}
+
+// A lane must be among those that its own `.sync` instruction names.
+void check_members(Warp& W, u32 site, const u32* members) {
+    u32 own = 0;
+    for (u32 l = 0; l < LANES; l++) own |= (members[l] >> l & 1u) << l;
+    const u32 outside = W.mask & ~own;
+    if (outside)
+        fault(W, LANE_MISSING, site, first_lane(outside), members[first_lane(outside)], 0, outside);
 }
 
 // For the lanes that a `.sync` instruction names: those still on their way are run first.

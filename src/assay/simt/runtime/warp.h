@@ -90,6 +90,7 @@ struct Launch {
     u64 register_bytes, local_bytes;
     Run run;
     const u32* depth;       // of each block of code in the tree of post-dominators
+    const u32* above;       // its parent there; bit 31: it does nothing but end
     u64 order;              // 0: ascending; else the seed of a permutation of warps and blocks
     u32 checks, counts;
     u32 granule_shift, shared_granule_shift;
@@ -243,7 +244,8 @@ u32 wait_lanes(Warp& W, u32 pc, u32 site, u32 members, u32 anywhere = 0);
 void trap(Warp& W, u32 site, u32 kind, u32 mask);
 
 // ---- barriers (sync.cc)
-u32 gather(Warp& W, u32 pc);
+u32 gather(Warp& W, u32 pc, u32 site);
+void check_members(Warp& W, u32 site, const u32* members);
 bool wait_barrier(Warp& W, u32 pc, u32 site, u32 id, u32 count, u32 votes = 0, u32 operation = 0);
 void arrive_barrier(Warp& W, u32 site, u32 id, u32 count, u32 mask);
 
