@@ -230,6 +230,12 @@ class Emitter:
     # ---- statements
 
     def _results(self, item: Instruction) -> list[tuple[str, str, str]]:
+        try:
+            return self._values(item)
+        except NotCheckable as error:
+            raise NotCheckable(error.what, error.places or item.places) from error
+
+    def _values(self, item: Instruction) -> list[tuple[str, str, str]]:
         match = self.match(item)
         if isinstance(match.row, Values):
             return match.row.make(match, item, self)

@@ -299,7 +299,7 @@ class _Launch:
         launched = Launched(
             faults=faults_of(self.kernel.code, self.given, self.faults, self.windows, self.block),
             tally=self._tally(),
-            printed=self.printed.raw[:written].decode(errors="replace"),
+            printed=self.printed.raw[:written].rstrip(b"\0").decode(errors="replace"),
             arch=self.kernel.arch,
         )
         self.windows.pop()  # the workspace is this launch's own
