@@ -65,20 +65,8 @@ def every() -> list[Planted]:
             "racecheck reports no hazard between a write and atomic operations",
         ),
         Planted("copy_not_awaited", [zeros(64), zeros(64)]),
-        Planted(
-            "divergent_barrier",
-            [zeros(64)],
-            "sanitizer",
-            "a gap of ours: a warp counts as arrived when some of its lanes are, and the others"
-            " come to no other barrier",
-        ),
-        Planted(
-            "warp_barrier_of_others",
-            [zeros(32)],
-            "sanitizer",
-            "a gap of ours: lanes that the mask does not name are not told",
-            block=32,
-        ),
+        Planted("divergent_barrier", [zeros(64)]),
+        Planted("warp_barrier_of_others", [zeros(32)], block=32),
         Planted(
             "shuffle_from_absent",
             [whole[:32]],

@@ -189,4 +189,8 @@ APPROXIMATE: dict[str, Bound] = {
     "tanh.approx.bf16": Bound(absolute=2.0**-8, source=ISA_HALF),
     "tanh.approx.bf16x2": Bound(absolute=2.0**-8, source=ISA_HALF),
 }
-"""What the ISA promises of each approximate form; every other form is exact."""
+"""What the card promises of each approximate form; every other form is exact.
+
+The figures are those of the PTX ISA as far as they could be had without its text at hand; an H100
+stays within all of them (benchmarks/simt_forms.py).
+"""

@@ -1,0 +1,130 @@
+"""Judging from compiled code, end to end: order, barriers, counts, what can't be run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import assay
+import assay.types
+from assay.errors import NotRun
+from assay.types import Row
+from assay.verdict.watched import WORDS, word_of
+
+Judge = Callable[..., list[Row]]
+WATCHED = Path(__file__).parent / "wrong" / "watched.py"
+
+TICKETS = """
+import assay
+import assay.types
+
+def reference(x):
+    return x.clone()
+
+def inputs(make, n):
+    return (make.uniform(n, low=1.0, high=2.0),)
+
+op = assay.Op("tickets", reference, inputs, cases=assay.grid(n=[8]), deterministic=True)
+
+@op.launcher("cuda", source="tickets.cu")
+def launch(k, y, x):
+    k["tickets"](grid=x.numel(), block=32)(y, x)
+"""
+TICKETS_CU = """
+// y = x, a last bit more where a block drew an odd ticket: who draws which depends on their order.
+__device__ unsigned drawn;
+extern "C" __global__ void tickets(float* y, const float* x) {
+    if (threadIdx.x) return;
+    const unsigned odd = atomicAdd(&drawn, 1) & 1;
+    y[blockIdx.x] = __uint_as_float(__float_as_uint(x[blockIdx.x]) + odd);
+}
+"""
+
+
+def test_an_output_that_depends_on_the_order_of_blocks_is_named(
+    judge: Judge, tmp_path: Path
+) -> None:
+    (tmp_path / "tickets.cu").write_text(TICKETS_CU)
+    (tmp_path / "tickets.py").write_text(TICKETS)
+    (row,) = judge(tmp_path / "tickets.py", variants=("cuda",))
+    assert (row.word, row.verdict.judge) == ("not the same twice", "sm_90")
+
+
+def test_each_barrier_is_needed_or_not(judge: Judge) -> None:
+    (row,) = judge(WATCHED, variants=("cuda/shift",), drop_barriers=True)
+    assert row.word == "right"
+    lines = {(b.line, b.needed) for b in row.verdict.barriers}
+    assert lines == {(9, True), (11, True)}
+    assert all(b.seen and b.form == "bar.sync" for b in row.verdict.barriers)
+
+
+HOPPER = """
+import assay
+import assay.types
+
+def reference(x):
+    return x.clone()
+
+def inputs(make, n):
+    return (make.normal(n),)
+
+op = assay.Op("elected", reference, inputs, cases=assay.grid(n=[32]))
+
+@op.launcher("cuda", source="hopper.cu")
+def launch(k, y, x):
+    k["copy"](grid=1, block=32)(y, x)
+"""
+HOPPER_CU = """
+// y = x, with an instruction that only Hopper has in the code for it.
+extern "C" __global__ void copy(float* y, const float* x) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async;");
+#endif
+    y[threadIdx.x] = x[threadIdx.x];
+}
+"""
+
+
+UNKNOWN = (
+    '\nextern "C" __global__ void priority(float* y, const float* x) {\n    ',
+    "\n    y[threadIdx.x] = x[threadIdx.x];\n}\n",
+)
+
+
+def test_code_for_hopper_alone_is_checked_as_built_for_sm_80(judge: Judge, tmp_path: Path) -> None:
+    (tmp_path / "hopper.cu").write_text(HOPPER_CU)
+    (tmp_path / "hopper.py").write_text(HOPPER)
+    (row,) = judge(tmp_path / "hopper.py", variants=("cuda",))
+    assert (row.word, row.verdict.judge) == ("right", "sm_80")
+    unknown = 'asm volatile("applypriority.global.L2::evict_normal [%0], 128;" ::"l"(x));'
+    (tmp_path / "hopper.cu").write_text(HOPPER_CU + unknown.join(UNKNOWN))
+    (tmp_path / "hopper.py").write_text(HOPPER.replace('k["copy"]', 'k["priority"]'))
+    (row,) = judge(tmp_path / "hopper.py", variants=("cuda",))
+    assert (row.word, row.outcome) == ("not run", "absent")
+    assert "not checkable: applypriority.global.L2::evict_normal at" in row.reason
+    assert "hopper.cu:11" in row.reason
+
+
+def test_counts_can_be_asserted() -> None:
+    counts = assay.counts(str(WATCHED), "cuda/shift")
+    load = counts.access("global load")
+    assert (load.requests, load.sectors, load.ideal_sectors, load.bytes) == (8, 32, 32, 1024)
+    assert counts.access("shared load").conflicts == 0
+    assert counts == assay.counts(str(WATCHED), "cuda/shift")
+    with pytest.raises(NotRun, match="no GPU kernel"):
+        assay.counts("square", "cpp", case={"m": 37})
+
+
+def test_every_fault_has_a_verdict_word() -> None:
+    known = assay.types.OUTCOMES
+    assert {known[word] for word in WORDS.values()} == {"fail"}
+    fault = assay.types.Fault(
+        word="out of bounds", text="", instruction="@%p1 ld.global.f32 %f1, [%rd1]"
+    )
+    assert word_of(fault) == "read outside"
+    stored = assay.types.Fault(
+        word="out of bounds", text="", instruction="st.global.f32 [%rd1], %f1"
+    )
+    assert word_of(stored) == "wrote outside"
