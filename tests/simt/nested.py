@@ -114,7 +114,10 @@ class Writer:
         count, bound = f"%r{10 + 2 * depth}", f"%r{11 + 2 * depth}"
         self.lines += [
             f"mov.b32 {count}, 0; and.b32 {bound}, %r{node.variable}, {node.mask};",
-            f"{head}: setp.ge.u32 %p1, {count}, {bound}; @%p1 bra {end}; add.u32 {count}, {count}, 1;",
+            (
+                f"{head}: setp.ge.u32 %p1, {count}, {bound}; "
+                f"@%p1 bra {end}; add.u32 {count}, {count}, 1;"
+            ),
         ]
         self.write(node.body, (head, end), depth + 1)
         self.lines.append(f"bra {head}; {end}:")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from common import ROOM, only, run, words, zeros
 
-COPY = """shl.b32 %r1, %t, 4; mov.u32 %r2, room; add.u32 %r2, %r2, %r1; cvt.u64.u32 %d1, %r1; add.s64 %d1, %a0, %d1;
+COPY = """shl.b32 %r1, %t, 4; mov.u32 %r2, room; add.u32 %r2, %r2, %r1; cvt.u64.u32 %d1, %r1; \
+add.s64 %d1, %a0, %d1;
 cp.async.cg.shared.global [%r2], [%d1], 16; cp.async.commit_group;
 cp.async.cg.shared.global [%r2+512], [%d1+512], 16; cp.async.commit_group;
 WAIT
@@ -42,7 +43,8 @@ def test_wait_group_n_leaves_n_in_flight(wait: str, first: int, landed: bool) ->
 
 def test_a_copy_is_its_own_threads_until_a_barrier() -> None:
     data, out = np.arange(256, dtype=np.uint32), zeros(64)
-    body = """and.b32 %r5, %t, 31; shl.b32 %r1, %r5, 4; mov.u32 %r2, room; add.u32 %r2, %r2, %r1; cvt.u64.u32 %d1, %r1;
+    body = """and.b32 %r5, %t, 31; shl.b32 %r1, %r5, 4; mov.u32 %r2, room; \
+add.u32 %r2, %r2, %r1; cvt.u64.u32 %d1, %r1;
 add.s64 %d1, %a0, %d1; setp.lt.u32 %p1, %t, 32; @%p1 cp.async.ca.shared.global [%r2], [%d1], 16;
 cp.async.wait_all; BARRIER
 ld.shared.u32 %r3, [%r2]; st.global.u32 [%q1], %r3;"""
@@ -80,8 +82,10 @@ ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [room]; st.global.v4.u32 [%a1], {%r2, %r3
     assert (fault.word, fault.line) == ("misaligned", 2)
 
 
-PIPE = """setp.eq.u32 %p1, %t, 0; @%p1 mbarrier.init.shared.b64 [bar], 32; bar.sync 0; mov.u32 %r9, 0;
-shl.b32 %r1, %t, 2; and.b32 %r1, %r1, 127; mov.u32 %r2, room; add.u32 %r2, %r2, %r1; setp.lt.u32 %p2, %t, 32; @!%p2 bra READ;
+PIPE = """setp.eq.u32 %p1, %t, 0; @%p1 mbarrier.init.shared.b64 [bar], 32; bar.sync 0; \
+mov.u32 %r9, 0;
+shl.b32 %r1, %t, 2; and.b32 %r1, %r1, 127; mov.u32 %r2, room; add.u32 %r2, %r2, %r1; \
+setp.lt.u32 %p2, %t, 32; @!%p2 bra READ;
 st.shared.u32 [%r2], %t;
 ARRIVE bra E;
 READ: mbarrier.test_wait.parity.shared.b64 %p3, [bar], 0; @!%p3 bra READ;
@@ -112,9 +116,12 @@ def test_phases_of_an_mbarrier() -> None:
     out = zeros(4)
     body = """mbarrier.init.shared.b64 [bar], 2; mbarrier.arrive.shared.b64 %d1, [bar];
 mbarrier.test_wait.shared.b64 %p1, [bar], %d1; selp.u32 %r1, 1, 0, %p1;
-mbarrier.arrive.shared.b64 %d2, [bar]; mbarrier.test_wait.shared.b64 %p1, [bar], %d1; selp.u32 %r2, 1, 0, %p1;
-mbarrier.test_wait.parity.shared.b64 %p1, [bar], 0; selp.u32 %r3, 1, 0, %p1; mbarrier.test_wait.parity.shared.b64 %p1, [bar], 1;
-selp.u32 %r4, 1, 0, %p1; st.global.v4.u32 [%a0], {%r1, %r2, %r3, %r4}; mbarrier.inval.shared.b64 [bar];"""
+mbarrier.arrive.shared.b64 %d2, [bar]; mbarrier.test_wait.shared.b64 %p1, [bar], %d1; \
+selp.u32 %r2, 1, 0, %p1;
+mbarrier.test_wait.parity.shared.b64 %p1, [bar], 0; selp.u32 %r3, 1, 0, %p1; \
+mbarrier.test_wait.parity.shared.b64 %p1, [bar], 1;
+selp.u32 %r4, 1, 0, %p1; st.global.v4.u32 [%a0], {%r1, %r2, %r3, %r4}; \
+mbarrier.inval.shared.b64 [bar];"""
     assert run(body, out, block=(1,), declare=BARRED).faults == ()
     assert list(out) == [0, 1, 1, 0]
     fault = only(run("mbarrier.arrive.shared.b64 %d1, [bar];", out, block=(1,), declare=BARRED))
@@ -124,9 +131,11 @@ selp.u32 %r4, 1, 0, %p1; st.global.v4.u32 [%a0], {%r1, %r2, %r3, %r4}; mbarrier.
 def test_copies_that_arrive_at_an_mbarrier() -> None:
     data, out = np.arange(128, dtype=np.uint32), zeros(32)
     body = """setp.eq.u32 %p1, %t, 0; @%p1 mbarrier.init.shared.b64 [bar], 32; bar.sync 0;
-shl.b32 %r1, %t, 4; mov.u32 %r2, room; add.u32 %r2, %r2, %r1; cvt.u64.u32 %d1, %r1; add.s64 %d1, %a0, %d1;
+shl.b32 %r1, %t, 4; mov.u32 %r2, room; add.u32 %r2, %r2, %r1; cvt.u64.u32 %d1, %r1; \
+add.s64 %d1, %a0, %d1;
 cp.async.ca.shared.global [%r2], [%d1], 16; cp.async.mbarrier.arrive.noinc.shared.b64 [bar];
 W: mbarrier.try_wait.parity.shared.b64 %p3, [bar], 0; @!%p3 bra W;
-xor.b32 %r1, %r1, 496; mov.u32 %r2, room; add.u32 %r2, %r2, %r1; ld.shared.u32 %r3, [%r2]; st.global.u32 [%q1], %r3;"""
+xor.b32 %r1, %r1, 496; mov.u32 %r2, room; add.u32 %r2, %r2, %r1; ld.shared.u32 %r3, [%r2]; \
+st.global.u32 [%q1], %r3;"""
     assert run(body, data, out, declare=BARRED).faults == ()
     np.testing.assert_array_equal(out, (np.arange(32) ^ 31) * 4)

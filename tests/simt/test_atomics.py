@@ -49,31 +49,23 @@ def test_every_type(space: str) -> None:
         given[k].view(np.uint8).reshape(32, 8)[:, : WORD[kind]().nbytes] = (
             np.array([operand(lane, kind) for lane in range(32)]).view(np.uint8).reshape(32, -1)
         )
-    lines = [
-        "and.b32 %r9, %l, 3; mul.wide.u32 %d1, %r9, 8; mul.wide.u32 %d2, %l, 8; shl.b32 %r8, %r9, 3;"
-    ]
+    lines = ["and.b32 %r9, %l, 3; mul.wide.u32 %d1, %r9, 8; shl.b32 %r8, %r9, 3;"]
+    lines.append("mul.wide.u32 %d2, %l, 8; add.s64 %d3, %a1, %d2; add.s64 %d5, %a2, %d2;")
     for k, (op, kind) in enumerate(FORMS):
-        register = "%d9" if kind[-2:] == "64" else "%r1"
-        value = "%d8" if kind[-2:] == "64" else "%r2"
-        if kind[0] == "f":
-            register, value = (
-                register.replace("%r", "%f").replace("%d", "%e"),
-                value.replace("%r", "%f").replace("%d", "%e"),
-            )
-        size = kind[-2:]
-        move = "f" if kind[0] == "f" else "b"
-        lines.append(f"add.s64 %d3, %a1, %d2; ld.global.{move}{size} {value}, [%d3+{256 * k}];")
+        letter = {"f32": "f", "f64": "e"}.get(kind, "d" if kind.endswith("64") else "r")
+        was, value = f"%{letter}9" if letter != "r" else "%r1", f"%{letter}8".replace("r8", "r2")
+        move = ("f" if kind[0] == "f" else "b") + kind[-2:]
+        lines.append(f"ld.global.{move} {value}, [%d3+{256 * k}]; add.s64 %d4, %a0, %d1;")
         if space == "global":
-            lines.append(
-                f"add.s64 %d4, %a0, %d1; atom.global.{op}.{kind} {register}, [%d4+{32 * k}], {value};"
-            )
+            lines.append(f"atom.global.{op}.{kind} {was}, [%d4+{32 * k}], {value};")
         else:
-            lines.append(
-                f"mov.u32 %r7, room; add.u32 %r7, %r7, %r8; st.shared.b64 [%r7], 0; bar.warp.sync -1; "
-                f"atom.shared.{op}.{kind} {register}, [%r7], {value}; bar.warp.sync -1; "
-                f"ld.shared.b64 %d20, [%r7]; add.s64 %d4, %a0, %d1; st.global.b64 [%d4+{32 * k}], %d20; bar.warp.sync -1;"
-            )
-        lines.append(f"add.s64 %d5, %a2, %d2; st.global.{move}{size} [%d5+{256 * k}], {register};")
+            lines += [
+                "mov.u32 %r7, room; add.u32 %r7, %r7, %r8; st.shared.b64 [%r7], 0;",
+                f"bar.warp.sync -1; atom.shared.{op}.{kind} {was}, [%r7], {value};",
+                f"bar.warp.sync -1; ld.shared.b64 %d20, [%r7]; st.global.b64 [%d4+{32 * k}], %d20;",
+                "bar.warp.sync -1;",
+            ]
+        lines.append(f"st.global.{move} [%d5+{256 * k}], {was};")
     launched = run("\n".join(lines), cells, given, old, declare=ROOM)
     assert launched.faults == ()
     for k, (op, kind) in enumerate(FORMS):
@@ -93,7 +85,8 @@ def test_every_type(space: str) -> None:
 def test_compare_and_swap_of_2_4_and_8_bytes() -> None:
     for kind, width, register in (("b16", 2, "%h"), ("b32", 4, "%r"), ("b64", 8, "%d")):
         out = np.zeros(64, np.uint8)
-        body = f"""cvt.u{8 * width}.u32 {register}9, %l; add.u{8 * width} {register}8, {register}9, 1;
+        body = f"""cvt.u{8 * width}.u32 {register}9, %l; \
+add.u{8 * width} {register}8, {register}9, 1;
 atom.global.cas.{kind} {register}7, [%a0], {register}9, {register}8;
 st.global.{kind} [%a0+8], {register}7;"""
         run(body, out)
@@ -119,7 +112,8 @@ def test_subnormals_of_global_and_shared_sums() -> None:
     out = np.array([tiny, 0], np.float32)
     declare = ".shared .align 4 .f32 one;"
     body = f"""mov.b32 %f1, 0f{tiny.view(np.uint32):08X}; red.global.add.f32 [%a0], %f1;
-st.shared.f32 [one], %f1; red.shared.add.f32 [one], %f1; ld.shared.f32 %f2, [one]; st.global.f32 [%a0+4], %f2;"""
+st.shared.f32 [one], %f1; red.shared.add.f32 [one], %f1; ld.shared.f32 %f2, [one]; \
+st.global.f32 [%a0+4], %f2;"""
     assert run(body, out, block=(1,), declare=declare).faults == ()
     assert list(out) == [0, tiny + tiny]
 
@@ -134,7 +128,8 @@ red.global.add.u32 [%a0], 1;"""
 
 def test_atomics_through_generic_addresses() -> None:
     out = zeros(2)
-    body = """cvta.shared.u64 %d1, 0; mov.u32 %r1, room; cvt.u64.u32 %d2, %r1; cvta.shared.u64 %d2, %d2;
+    body = """cvta.shared.u64 %d1, 0; mov.u32 %r1, room; cvt.u64.u32 %d2, %r1; \
+cvta.shared.u64 %d2, %d2;
 setp.ne.u32 %p1, %t, 0; @!%p1 st.u32 [%d2], 0; bar.sync 0;
 selp.b64 %d3, %a0, %d2, %p1; atom.add.u32 %r2, [%d3], 1; bar.sync 0;
 @!%p1 ld.u32 %r3, [%d2]; @!%p1 st.global.u32 [%a0+4], %r3;"""

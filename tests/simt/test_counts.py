@@ -13,13 +13,16 @@ REGISTERS = {1: "%r5", 2: "%h5", 4: "%r5", 8: "%d5", 16: "{%r5, %r6, %r7, %r8}"}
 SIZE = 1 << 14
 PATTERNS = 60
 LOADS = "\n".join(
-    f"""setp.eq.u32 %p1, %r1, {width}; setp.ne.and.u32 %p2, %r2, -1, %p1; mov.u32 %r4, room; add.u32 %r4, %r4, %r2;
+    f"""setp.eq.u32 %p1, %r1, {width}; setp.ne.and.u32 %p2, %r2, -1, %p1; mov.u32 %r4, room; \
+add.u32 %r4, %r4, %r2;
 @%p2 ld.global.{kind} {REGISTERS[width]}, [%d2];
 @%p2 ld.shared.{kind} {REGISTERS[width]}, [%r4];"""
     for width, kind in WIDTHS.items()
 )
-BODY = f"""mul.lo.u32 %r1, %b, 132; cvt.u64.u32 %d1, %r1; add.s64 %d1, %a1, %d1; ld.global.u32 %r1, [%d1];
-mul.wide.u32 %d3, %t, 4; add.s64 %d1, %d1, %d3; ld.global.u32 %r2, [%d1+4]; cvt.u64.u32 %d2, %r2; add.s64 %d2, %a0, %d2;
+BODY = f"""mul.lo.u32 %r1, %b, 132; cvt.u64.u32 %d1, %r1; add.s64 %d1, %a1, %d1; \
+ld.global.u32 %r1, [%d1];
+mul.wide.u32 %d3, %t, 4; add.s64 %d1, %d1, %d3; ld.global.u32 %r2, [%d1+4]; \
+cvt.u64.u32 %d2, %r2; add.s64 %d2, %a0, %d2;
 {LOADS}"""
 
 

@@ -87,10 +87,12 @@ CALLEES = """
 { .reg .b32 %r<4>; .reg .b64 %d<2>; .reg .pred %p<2>;
 ld.param.u32 %r1, [pair]; ld.param.u64 %d1, [pair+8]; cvt.u32.u64 %r2, %d1;
 setp.lt.u32 %p1, %r1, 10; @%p1 st.param.b32 [r], 7; @%p1 ret;
-{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r2; call (b), twice, (a); ld.param.b32 %r3, [b]; }
+{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r2; call (b), twice, (a); \
+ld.param.b32 %r3, [b]; }
 add.u32 %r3, %r3, %r1; st.param.b32 [r], %r3; ret; }
 .func again(.param .b32 x)
-{ .reg .b32 %r<2>; ld.param.b32 %r1, [x]; { .param .b32 a; st.param.b32 [a], %r1; call again, (a); } ret; }
+{ .reg .b32 %r<2>; ld.param.b32 %r1, [x]; { .param .b32 a; st.param.b32 [a], %r1; \
+call again, (a); } ret; }
 .func pick(.param .b64 at)
 { .reg .b64 %d<2>; .reg .b32 %r<3>; .local .align 4 .b8 own[8];
 ld.param.b64 %d1, [at]; mov.b32 %r1, 3; st.local.u32 [own+4], %r1; ld.local.u32 %r2, [own+4];
@@ -132,12 +134,15 @@ def test_calls_that_are_refused() -> None:
 
 def test_a_kernel_need_not_end_with_a_return() -> None:
     source = (
-        f"{HEAD}.visible .entry k(.param .u64 p0)\n{{ .reg .b64 %d<2>; .reg .b32 %r<3>; .reg .pred %p;"
-        "ld.param.u64 %d1, [p0]; mov.b32 %r1, 0;\nL: add.u32 %r1, %r1, 1; mov.u32 %r2, %tid.x; "
-        "red.global.add.u32 [%d1], 1; setp.lt.u32 %p, %r1, %r2; @%p bra L; }"
+        HEAD
+        + """.visible .entry k(.param .u64 p0)
+{ .reg .b64 %d<2>; .reg .b32 %r<3>; .reg .pred %p; ld.param.u64 %d1, [p0]; mov.b32 %r1, 0;
+L: add.u32 %r1, %r1, 1; mov.u32 %r2, %tid.x; red.global.add.u32 [%d1], 1;
+setp.lt.u32 %p, %r1, %r2; @%p bra L; }"""
     )
     function = flatten(parse(source), "k")
-    assert isinstance(function.body[-1], Instruction) and function.body[-1].form == "ret"
+    assert isinstance(function.body[-1], Instruction)
+    assert function.body[-1].form == "ret"
     out = zeros(1)
     assert simt.load(source).launch((1,), (4,), [out]).faults == ()
     assert out[0] == 1 + 1 + 2 + 3

@@ -13,13 +13,16 @@ from assay.errors import LaunchError
 
 
 def test_numbers_by_the_type_that_is_declared() -> None:
-    kinds = "u32 s32 u64 f32 f64 u8 b32".split()
+    kinds = ["u32", "s32", "u64", "f32", "f64", "u8", "b32"]
     declared = ", ".join(f".param .{kind} x{k}" for k, kind in enumerate(kinds))
     source = f"""{HEAD}.visible .entry k(.param .u64 out, {declared})
 {{ .reg .b64 %d<9>; .reg .b32 %r<9>; .reg .f32 %f1; .reg .f64 %e1; ld.param.u64 %d1, [out];
-ld.param.u32 %r1, [x0]; st.global.u32 [%d1], %r1; ld.param.u32 %r1, [x1]; st.global.u32 [%d1+4], %r1;
-ld.param.u64 %d2, [x2]; st.global.u64 [%d1+8], %d2; ld.param.f32 %f1, [x3]; st.global.f32 [%d1+16], %f1;
-ld.param.f64 %e1, [x4]; st.global.f64 [%d1+24], %e1; ld.param.u8 %r2, [x5]; st.global.u32 [%d1+20], %r2; ret; }}"""
+ld.param.u32 %r1, [x0]; st.global.u32 [%d1], %r1; ld.param.u32 %r1, [x1]; \
+st.global.u32 [%d1+4], %r1;
+ld.param.u64 %d2, [x2]; st.global.u64 [%d1+8], %d2; ld.param.f32 %f1, [x3]; \
+st.global.f32 [%d1+16], %f1;
+ld.param.f64 %e1, [x4]; st.global.f64 [%d1+24], %e1; ld.param.u8 %r2, [x5]; \
+st.global.u32 [%d1+20], %r2; ret; }}"""
     loaded = simt.load(source)
     out = np.zeros(32, np.uint8)
     loaded.launch((1,), (1,), [out, 7, -1, 2**63, 1e300, 0.1, True, 0])
@@ -78,9 +81,12 @@ def test_the_block_that_a_kernel_was_compiled_for() -> None:
 def test_blocks_of_three_dimensions() -> None:
     """1,000 threads: the last warp has 8 lanes."""
     out = zeros(10 * 10 * 10 * 8)
-    body = """mov.u32 %r1, %tid.y; mov.u32 %r2, %tid.z; mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ctaid.y; mov.u32 %r5, %ctaid.z;
-mad.lo.u32 %r6, %r2, 10, %r1; mad.lo.u32 %r6, %r6, 10, %t; mad.lo.u32 %r7, %r5, 2, %r4; mad.lo.u32 %r7, %r7, 2, %r3;
-mad.lo.u32 %r8, %r7, 1000, %r6; mul.wide.u32 %d1, %r8, 4; add.s64 %d1, %a0, %d1; st.global.u32 [%d1], %r8;"""
+    body = """mov.u32 %r1, %tid.y; mov.u32 %r2, %tid.z; mov.u32 %r3, %ctaid.x; \
+mov.u32 %r4, %ctaid.y; mov.u32 %r5, %ctaid.z;
+mad.lo.u32 %r6, %r2, 10, %r1; mad.lo.u32 %r6, %r6, 10, %t; mad.lo.u32 %r7, %r5, 2, %r4; \
+mad.lo.u32 %r7, %r7, 2, %r3;
+mad.lo.u32 %r8, %r7, 1000, %r6; mul.wide.u32 %d1, %r8, 4; add.s64 %d1, %a0, %d1; \
+st.global.u32 [%d1], %r8;"""
     assert run(body, out, grid=(2, 2, 2), block=(10, 10, 10)).faults == ()
     np.testing.assert_array_equal(out, np.arange(8000))
     fault = only(run(body, zeros(7999), grid=(2, 2, 2), block=(10, 10, 10)))
@@ -107,28 +113,42 @@ def printed(form: str, stores: str = "", block: int = 1, grid: int = 1) -> str:
     declare = PRINTF.replace("FORMAT", ", ".join(str(byte) for byte in form.encode()))
     body = f""".local .align 8 .b8 pack[40];
 {stores}
-{{ .param .b64 f; .param .b64 a; .param .b32 r; mov.u64 %d1, said; st.param.b64 [f], %d1; mov.u64 %d2, pack;
-cvta.local.u64 %d2, %d2; st.param.b64 [a], %d2; call (r), vprintf, (f, a); ld.param.b32 %r1, [r]; }}"""
+{{ .param .b64 f; .param .b64 a; .param .b32 r; mov.u64 %d1, said; st.param.b64 [f], %d1; \
+mov.u64 %d2, pack;
+cvta.local.u64 %d2, %d2; st.param.b64 [a], %d2; call (r), vprintf, (f, a); \
+ld.param.b32 %r1, [r]; }}"""
     launched = run(body, zeros(1), declare=declare, block=(block,), grid=(grid,))
     assert launched.faults == ()
     return launched.printed
 
 
+def packed(arguments: str) -> str:
+    """Stores of `type value` pairs to the buffer of a printf, each at a multiple of its size."""
+    words, stores, at = arguments.split(), "", 0
+    for kind, value in zip(words[::2], words[1::2]):
+        size = int(kind[1:]) // 8
+        at = -(-at // size) * size
+        register = {"f64": "%e9"}.get(kind, "%d9" if size == 8 else "%r9")
+        stores += f"mov.{kind} {register}, {value}; st.local.{kind} [pack+{at}], {register}; "
+        at += size
+    return stores
+
+
 @pytest.mark.parametrize(
-    ("form", "stores", "wanted"),
+    ("form", "arguments", "wanted"),
     [
-        ("%d|%5u|%-5x|%c\n", "st.local.u32 [pack], -7; st.local.u32 [pack+4], 7; st.local.u32 [pack+8], 255; st.local.u32 [pack+12], 65;", "-7|    7|ff   |A\n"),
-        ("%lld %zu %hhd", "mov.u64 %d9, -5; st.local.u64 [pack], %d9; mov.u64 %d9, 4294967297; st.local.u64 [pack+8], %d9; st.local.u32 [pack+16], 257;", "-5 4294967297 1"),
-        ("%.2f %5.1lf %g%%", "mov.f64 %e1, 0d3FF8000000000000; st.local.f64 [pack], %e1; st.local.f64 [pack+8], %e1; st.local.f64 [pack+16], %e1;", "1.50   1.5 1.5%"),
-        ("%*d|%.*f", "st.local.u32 [pack], 4; st.local.u32 [pack+4], 9; st.local.u32 [pack+8], 1; mov.f64 %e1, 2.25; st.local.f64 [pack+16], %e1;", "   9|2.2"),
-        ("%s.", "mov.u64 %d9, word; st.local.u64 [pack], %d9;", "ABCD."),
-        ("%s.", "mov.u64 %d9, 12345; st.local.u64 [pack], %d9;", "(null)."),
+        ("%d|%5u|%-5x|%c\n", "s32 -7 u32 7 u32 255 u32 65", "-7|    7|ff   |A\n"),
+        ("%lld %zu %hhd", "s64 -5 u64 4294967297 u32 257", "-5 4294967297 1"),
+        ("%.2f %5.1lf %g%%", "f64 1.5 f64 1.5 f64 1.5", "1.50   1.5 1.5%"),
+        ("%*d|%.*f", "u32 4 u32 9 u32 1 f64 2.25", "   9|2.2"),
+        ("%s.", "u64 word", "ABCD."),
+        ("%s.", "u64 12345", "(null)."),
         ("%n %q %", "", "%n %q %"),
-        ("%Lf %ls", "mov.f64 %e1, 0.5; st.local.f64 [pack], %e1; mov.u64 %d9, word; st.local.u64 [pack+8], %d9;", "0.500000 ABCD"),
+        ("%Lf %ls", "f64 0.5 u64 word", "0.500000 ABCD"),
     ],
-)  # fmt: skip
-def test_printing(form: str, stores: str, wanted: str) -> None:
-    assert printed(form, stores) == wanted
+)
+def test_printing(form: str, arguments: str, wanted: str) -> None:
+    assert printed(form, packed(arguments)) == wanted
 
 
 def test_lanes_and_blocks_print_in_order() -> None:
@@ -184,7 +204,10 @@ def test_denormals_and_nan_whatever_the_process_asked_for() -> None:
     import torch
 
     out = np.zeros(2, np.float32)
-    body = "mov.b32 %f1, 0x00000100; add.f32 %f2, %f1, %f1; st.global.f32 [%a0], %f2; mov.b32 %f3, 0x7fc00000; max.f32 %f4, %f3, %f1; st.global.f32 [%a0+4], %f4;"
+    body = (
+        "mov.b32 %f1, 0x00000100; add.f32 %f2, %f1, %f1; st.global.f32 [%a0], %f2; "
+        "mov.b32 %f3, 0x7fc00000; max.f32 %f4, %f3, %f1; st.global.f32 [%a0+4], %f4;"
+    )
     torch.set_flush_denormal(True)
     try:
         run(body, out, block=(1,))
@@ -207,7 +230,8 @@ def test_unknown_forms_are_refused_by_name() -> None:
 
 def test_dropping_each_barrier() -> None:
     declare = ".shared .align 4 .b8 room[256];"
-    body = """shl.b32 %r1, %t, 2; mov.u32 %r2, room; add.u32 %r3, %r2, %r1; xor.b32 %r4, %r1, 128; add.u32 %r4, %r4, %r2;
+    body = """shl.b32 %r1, %t, 2; mov.u32 %r2, room; add.u32 %r3, %r2, %r1; \
+xor.b32 %r4, %r1, 128; add.u32 %r4, %r4, %r2;
 st.shared.u32 [%r3], %t;
 bar.sync 0;
 ld.shared.u32 %r5, [%r4]; st.global.u32 [%q0], %r5;

@@ -64,12 +64,17 @@ def test_generic_addresses_of_every_space() -> None:
     body = """.local .align 4 .b8 own[8];
 mov.u64 %d1, own; cvta.local.u64 %d1, %d1; st.u32 [%d1+4], 10; ld.local.u32 %r1, [own+4];
 mov.u64 %d2, room; cvta.shared.u64 %d2, %d2; st.u32 [%d2+8], 20; ld.shared.u32 %r2, [room+8];
-ld.u32 %r3, [%a0]; mov.u64 %d3, fixed; cvta.const.u64 %d3, %d3; ld.u32 %r4, [%d3]; ld.const.u32 %r6, [fixed];
-mov.u64 %d4, seen; cvta.global.u64 %d4, %d4; ld.u32 %r5, [%d4]; mov.b64 %d5, p0; cvta.param.u64 %d5, %d5; ld.u64 %d6, [%d5];
-isspacep.shared %p1, %d2; isspacep.local %p2, %d1; isspacep.global %p3, %d4; isspacep.global %p4, %d1;
+ld.u32 %r3, [%a0]; mov.u64 %d3, fixed; cvta.const.u64 %d3, %d3; ld.u32 %r4, [%d3]; \
+ld.const.u32 %r6, [fixed];
+mov.u64 %d4, seen; cvta.global.u64 %d4, %d4; ld.u32 %r5, [%d4]; mov.b64 %d5, p0; \
+cvta.param.u64 %d5, %d5; ld.u64 %d6, [%d5];
+isspacep.shared %p1, %d2; isspacep.local %p2, %d1; isspacep.global %p3, %d4; \
+isspacep.global %p4, %d1;
 and.pred %p1, %p1, %p2; and.pred %p1, %p1, %p3; not.pred %p4, %p4; and.pred %p1, %p1, %p4;
-cvta.to.shared.u64 %d7, %d2; cvt.u32.u64 %r7, %d7; mov.u32 %r8, room; setp.eq.and.u32 %p1, %r7, %r8, %p1;
-st.global.v2.u32 [%d6], {%r1, %r2}; add.u32 %r4, %r4, %r6; st.global.v2.u32 [%d6+8], {%r4, %r5}; selp.u32 %r9, 1, 0, %p1; st.global.u32 [%d6+16], %r9;"""
+cvta.to.shared.u64 %d7, %d2; cvt.u32.u64 %r7, %d7; mov.u32 %r8, room; \
+setp.eq.and.u32 %p1, %r7, %r8, %p1;
+st.global.v2.u32 [%d6], {%r1, %r2}; add.u32 %r4, %r4, %r6; \
+st.global.v2.u32 [%d6+8], {%r4, %r5}; selp.u32 %r9, 1, 0, %p1; st.global.u32 [%d6+16], %r9;"""
     assert run(body, out, block=(1,), declare=declare).faults == ()
     assert list(out) == [10, 20, 80, 50, 1, 0]
 
@@ -116,7 +121,8 @@ st.global.u32 [%q1], %r1;"""
     assert launched.faults == ()
     np.testing.assert_array_equal(out[:28], np.arange(4, 32))
     source = """.version 8.0\n.target sm_80\n.visible .entry k(.param .align 8 .b8 s[24])
-{ .reg .b64 %d<3>; .reg .b32 %r<3>; ld.param.u64 %d1, [s+8]; ld.param.u32 %r1, [s]; ld.param.u64 %d2, [s+16];
+{ .reg .b64 %d<3>; .reg .b32 %r<3>; ld.param.u64 %d1, [s+8]; ld.param.u32 %r1, [s]; \
+ld.param.u64 %d2, [s+16];
 ld.global.u32 %r2, [%d1+8]; add.u32 %r2, %r2, %r1; st.global.u32 [%d2], %r2; ret; }"""
 
     class Given(ctypes.Structure):
@@ -135,7 +141,8 @@ def test_bytes_that_nobody_wrote(space: str) -> None:
     """By bytes, with accesses of 1, 2, 4 and 8 bytes in one kernel."""
     base = "%d9" if space == "global" else "room"
     store = f"""mov.u64 %d9, %a0; mov.u32 %r1, 1; cvt.u16.u32 %h1, %r1; mov.u64 %d1, 1;
-st.{space}.u8 [{base}], %r1; st.{space}.u16 [{base}+2], %h1; st.{space}.u32 [{base}+4], %r1; st.{space}.u64 [{base}+16], %d1;
+st.{space}.u8 [{base}], %r1; st.{space}.u16 [{base}+2], %h1; st.{space}.u32 [{base}+4], %r1; \
+st.{space}.u64 [{base}+16], %d1;
 """
     loads = [
         ("u8", 0, True),
@@ -177,10 +184,13 @@ MODULE = """.version 8.0
 .global .align 4 .u32 count = 3;
 .global .align 8 .u64 kept = 0;
 .global .align 8 .u64 named = count;
-.visible .entry store(.param .u64 p) { .reg .b64 %d<3>; ld.param.u64 %d1, [p]; st.global.u64 [kept], %d1; ret; }
+.visible .entry store(.param .u64 p) { .reg .b64 %d<3>; ld.param.u64 %d1, [p]; \
+st.global.u64 [kept], %d1; ret; }
 .visible .entry use(.param .u64 q)
-{ .reg .b64 %d<4>; .reg .b32 %r<3>; ld.global.u64 %d1, [kept]; ld.global.u64 %d2, [named]; ld.global.u32 %r1, [%d2];
-add.u32 %r1, %r1, 1; st.global.u32 [count], %r1; st.global.u32 [%d1], %r1; ld.global.u32 %r2, [spare]; ret; }
+{ .reg .b64 %d<4>; .reg .b32 %r<3>; ld.global.u64 %d1, [kept]; ld.global.u64 %d2, [named]; \
+ld.global.u32 %r1, [%d2];
+add.u32 %r1, %r1, 1; st.global.u32 [count], %r1; st.global.u32 [%d1], %r1; \
+ld.global.u32 %r2, [spare]; ret; }
 """
 
 
@@ -200,14 +210,17 @@ def test_kernels_of_a_module_share_its_variables() -> None:
 def test_more_local_memory_than_64_kb() -> None:
     out = zeros(32)
     body = """.local .align 16 .b8 big[100000];
-mov.u32 %r1, big; mul.lo.u32 %r2, %t, 3000; add.u32 %r1, %r1, %r2; st.local.u32 [%r1], %t; ld.local.u32 %r3, [%r1]; st.global.u32 [%q0], %r3;"""
+mov.u32 %r1, big; mul.lo.u32 %r2, %t, 3000; add.u32 %r1, %r1, %r2; st.local.u32 [%r1], %t; \
+ld.local.u32 %r3, [%r1]; st.global.u32 [%q0], %r3;"""
     assert run(body, out).faults == ()
     np.testing.assert_array_equal(out, np.arange(32))
 
 
 def test_integer_division_by_zero_does_not_end_the_process() -> None:
     out = zeros(32)
-    body = """mov.s32 %r1, -2147483648; mov.s32 %r2, -1; div.s32 %r3, %r1, %r2; rem.s32 %r4, %r1, %r2;
-mov.u32 %r5, 0; div.s32 %r3, %r1, %r5; rem.u32 %r4, %r1, %r5; cvt.u64.u32 %d1, %r5; div.u64 %d2, %a0, %d1;
+    body = """mov.s32 %r1, -2147483648; mov.s32 %r2, -1; div.s32 %r3, %r1, %r2; \
+rem.s32 %r4, %r1, %r2;
+mov.u32 %r5, 0; div.s32 %r3, %r1, %r5; rem.u32 %r4, %r1, %r5; cvt.u64.u32 %d1, %r5; \
+div.u64 %d2, %a0, %d1;
 st.global.u32 [%q0], 1;"""
     assert run(body, out).faults == ()

@@ -78,7 +78,10 @@ def test_labels_belong_to_their_scope() -> None:
 AGAIN: add.u32 c, c, 1; setp.ge.u32 P, c, %r1; @P bra DONE; bra AGAIN;
 DONE: add.u32 %r2, %r2, c; }"""
     out = zeros(32)
-    body = f"mov.b32 %r2, 0; mov.b32 %r1, 5;\n{loop}\nmov.b32 %r1, 7;\n{loop}\nst.global.u32 [%q0], %r2;"
+    body = (
+        f"mov.b32 %r2, 0; "
+        f"mov.b32 %r1, 5;\n{loop}\nmov.b32 %r1, 7;\n{loop}\nst.global.u32 [%q0], %r2;"
+    )
     assert run(body, out).faults == ()
     assert set(out) == {12}
 
@@ -126,7 +129,8 @@ def test_initial_values() -> None:
     assert values["half"].values == np.float64(0.5).tobytes()
     assert values["third"].values == np.array([1, 2.5], np.float32).tobytes()
     assert values["where"].addresses == ((0, "bytes", 2), (8, "one", 0))
-    assert values["room"].external and values["room"].bytes == 0
+    assert values["room"].external
+    assert values["room"].bytes == 0
     assert [v.name for v in program.windows()] == ["one", "bytes", "half", "third", "where"]
 
 

@@ -8,7 +8,8 @@ from common import ROOM, kernel, only, run, words, zeros
 
 from assay.simt import Memory
 
-SETUP = """shl.b32 %r1, %t, 2; mov.u32 %r2, room; add.u32 %r3, %r2, %r1; xor.b32 %r4, %r1, {other}; add.u32 %r4, %r4, %r2;
+SETUP = """shl.b32 %r1, %t, 2; mov.u32 %r2, room; add.u32 %r3, %r2, %r1; \
+xor.b32 %r4, %r1, {other}; add.u32 %r4, %r4, %r2;
 """
 
 
@@ -70,7 +71,8 @@ def test_readers_of_an_earlier_launch_are_forgotten(threads: int) -> None:
     memory, data = Memory(), zeros(32)
     read = kernel("mul.wide.u32 %d1, %t, 4; add.s64 %d1, %a0, %d1; ld.global.u32 %r1, [%d1];")
     mixed = kernel(
-        """mul.wide.u32 %d1, %t, 4; add.s64 %d1, %a0, %d1; setp.eq.u32 %p1, %b, 0; setp.eq.u32 %p2, %b, 9;
+        """mul.wide.u32 %d1, %t, 4; add.s64 %d1, %a0, %d1; setp.eq.u32 %p1, %b, 0; \
+setp.eq.u32 %p2, %b, 9;
 @%p1 ld.global.u32 %r1, [%d1];
 @%p2 st.global.u32 [%d1], 5;"""
     )
@@ -129,7 +131,8 @@ mad.lo.u32 %r5, %r5, 3, %b; st.global.u32 [%q0], %r5;"""
 
 def test_every_block_runs_once_on_several_cores() -> None:
     out, one = zeros(40), zeros(1)
-    body = """mul.wide.u32 %d1, %b, 4; add.s64 %d1, %a0, %d1; ld.global.u32 %r1, [%d1]; add.u32 %r1, %r1, 1;
+    body = """mul.wide.u32 %d1, %b, 4; add.s64 %d1, %a0, %d1; ld.global.u32 %r1, [%d1]; \
+add.u32 %r1, %r1, 1;
 setp.eq.u32 %p1, %t, 0; @%p1 st.global.u32 [%d1], %r1;"""
     for order in range(4):
         out[:] = 0

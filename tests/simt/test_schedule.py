@@ -22,7 +22,8 @@ def test_a_spin_lock(body: str, grid: int, block: int) -> None:
     out = zeros(2)
     launched = run(body, out, grid=(grid,), block=(block,))
     assert list(out) == [0, grid * block]
-    assert "deadlock" not in words(launched) and "endless" not in words(launched)
+    assert "deadlock" not in words(launched)
+    assert "endless" not in words(launched)
 
 
 def test_all_blocks_wait_for_the_last_without_a_fence() -> None:
@@ -59,7 +60,8 @@ def test_decoupled_look_back() -> None:
     body = """mov.u32 %r9, 0; setp.eq.u32 %p1, %b, 0; @%p1 bra FIRST;
 sub.u32 %r5, %b, 1; mul.wide.u32 %d1, %r5, 4; add.s64 %d2, %a2, %d1;
 W: ld.volatile.global.u32 %r1, [%d2]; setp.eq.u32 %p1, %r1, 0; @%p1 bra W;
-membar.gl; shl.b32 %r6, %r5, 4; cvt.u64.u32 %d3, %r6; add.s64 %d3, %a1, %d3; ld.global.u32 %r9, [%d3];
+membar.gl; shl.b32 %r6, %r5, 4; cvt.u64.u32 %d3, %r6; add.s64 %d3, %a1, %d3; \
+ld.global.u32 %r9, [%d3];
 FIRST: ld.global.u32 %r2, [%q0]; add.u32 %r9, %r9, %r2; st.global.u32 [%q1], %r9;
 membar.gl; bar.sync 0; setp.ne.u32 %p1, %t, 0; @%p1 bra E;
 mul.wide.u32 %d1, %b, 4; add.s64 %d2, %a2, %d1; st.volatile.global.u32 [%d2], 1;
@@ -71,21 +73,26 @@ E: mov.u32 %r1, 0;"""
         np.testing.assert_array_equal(total[::4], np.cumsum(part[::4], dtype=np.uint32))
 
 
-def test_a_block_that_publishes_without_a_fence_races() -> None:
+def test_a_flag_needs_a_fence_on_both_sides() -> None:
     data, flag, out = zeros(32), zeros(1), zeros(32)
     body = """setp.ne.u32 %p1, %b, 0; @%p1 bra READ;
 st.global.u32 [%q0], %t;
 FENCE
 bar.sync 0; setp.ne.u32 %p1, %t, 0; @%p1 bra E; st.volatile.global.u32 [%a1], 1; bra E;
 READ: ld.volatile.global.u32 %r1, [%a1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra READ;
-mul.wide.u32 %d1, %t, 4; add.s64 %d2, %a0, %d1; ld.global.u32 %r2, [%d2];
+ACQUIRE mul.wide.u32 %d1, %t, 4; add.s64 %d2, %a0, %d1; ld.global.u32 %r2, [%d2];
 add.s64 %d3, %a2, %d1; st.global.u32 [%d3], %r2;
 E: mov.u32 %r1, 0;"""
-    fenced = body.replace("FENCE", "membar.gl;")
-    assert run(fenced, data, flag, out, grid=(2,)).faults == ()
-    flag[:] = 0
-    fault = only(run(body.replace("FENCE", ""), data, flag, out, grid=(2,)))
-    assert (fault.word, fault.line, fault.block) == ("race", 6, (1, 0, 0))
+    fence = "membar.gl;"
+    for first, then, races in ((fence, fence, False), ("", fence, True), (fence, "", True)):
+        flag[:] = 0
+        source = body.replace("FENCE", first).replace("ACQUIRE", then)
+        launched = run(source, data, flag, out, grid=(2,))
+        if races:
+            fault = only(launched)
+            assert (fault.word, fault.line, fault.block) == ("race", 6, (1, 0, 0))
+        else:
+            assert launched.faults == ()
 
 
 def test_a_chain_of_flags_between_warps_orders_the_first_and_the_last() -> None:
@@ -94,10 +101,13 @@ def test_a_chain_of_flags_between_warps_orders_the_first_and_the_last() -> None:
     declare = (
         ".shared .align 4 .b8 room[128]; .shared .align 4 .u32 one; .shared .align 4 .u32 two;"
     )
-    body = """shr.u32 %r1, %t, 5; and.b32 %r2, %t, 31; shl.b32 %r3, %r2, 2; mov.u32 %r4, room; add.u32 %r4, %r4, %r3;
-setp.eq.u32 %p3, %t, 0; @%p3 st.volatile.shared.u32 [one], 0; @%p3 st.volatile.shared.u32 [two], 0; bar.sync 0;
+    body = """shr.u32 %r1, %t, 5; and.b32 %r2, %t, 31; shl.b32 %r3, %r2, 2; mov.u32 %r4, room; \
+add.u32 %r4, %r4, %r3;
+setp.eq.u32 %p3, %t, 0; @%p3 st.volatile.shared.u32 [one], 0; \
+@%p3 st.volatile.shared.u32 [two], 0; bar.sync 0;
 setp.eq.u32 %p1, %r1, 0; @%p1 bra A; setp.eq.u32 %p1, %r1, 1; @%p1 bra B; bra C;
-A: st.shared.u32 [%r4], %t; bar.warp.sync -1; membar.cta; @%p3 st.volatile.shared.u32 [one], 1; bra E;
+A: st.shared.u32 [%r4], %t; bar.warp.sync -1; membar.cta; @%p3 st.volatile.shared.u32 [one], 1; \
+bra E;
 B: ld.volatile.shared.u32 %r5, [one]; setp.eq.u32 %p1, %r5, 0; @%p1 bra B; setp.eq.u32 %p4, %r2, 0;
 membar.cta; @%p4 st.volatile.shared.u32 [two], 1; bra E;
 C: ld.volatile.shared.u32 %r5, [two]; setp.eq.u32 %p1, %r5, 0; @%p1 bra C;
@@ -137,7 +147,8 @@ st.global.u32 [%q0], %r1;"""
         assert run(body.replace("FENCE", fence), out, grid=(2,), block=(16,)).faults == ()
         assert set(out) == {400000}
     body = """st.local.u32 [own], 0;
-L: ld.local.u32 %r1, [own]; add.u32 %r1, %r1, 1; st.local.u32 [own], %r1; setp.lt.u32 %p1, %r1, 300000; @%p1 bra L;
+L: ld.local.u32 %r1, [own]; add.u32 %r1, %r1, 1; st.local.u32 [own], %r1; \
+setp.lt.u32 %p1, %r1, 300000; @%p1 bra L;
 st.global.u32 [%q0], %r1;"""
     assert run(f".local .align 4 .u32 own;\n{body}", out).faults == ()
     assert set(out) == {300000}
@@ -156,5 +167,8 @@ E: red.global.add.u32 [%a0+4], 1;"""
 
 def test_time_goes_on() -> None:
     out = zeros(1)
-    body = "mov.u64 %d1, %clock64;\nL: mov.u64 %d2, %clock64; sub.u64 %d3, %d2, %d1; setp.lt.u64 %p1, %d3, 1000; @%p1 bra L;"
+    body = (
+        "mov.u64 %d1, %clock64;\nL: mov.u64 %d2, %clock64; "
+        "sub.u64 %d3, %d2, %d1; setp.lt.u64 %p1, %d3, 1000; @%p1 bra L;"
+    )
     assert run(body, out).faults == ()

@@ -72,7 +72,10 @@ B: shfl.sync.bfly.b32 %r3, %r2, 1, 31, 0x00ffffff; st.global.u32 [%q0], %r3;"""
             "9",
         ),
         (
-            "setp.eq.u32 %p1, %l, 8; @%p1 bra E;\nvote.sync.ballot.b32 %r1, %p1, -1;\nE: bar.sync 0;",
+            (
+                "setp.eq.u32 %p1, %l, 8; "
+                "@%p1 bra E;\nvote.sync.ballot.b32 %r1, %p1, -1;\nE: bar.sync 0;"
+            ),
             "8",
         ),
     ],
@@ -97,7 +100,8 @@ def test_votes_and_reductions() -> None:
         ("redux.sync.xor.b32", np.bitwise_xor.reduce),
     ]
     value = (VALUES * 77_777_777).astype(np.uint32)
-    body = """ld.global.u32 %r1, [%q0]; setp.lt.u32 %p1, %l, 16; selp.b32 %r9, 0xffff, 0xffff0000, %p1;
+    body = """ld.global.u32 %r1, [%q0]; setp.lt.u32 %p1, %l, 16; \
+selp.b32 %r9, 0xffff, 0xffff0000, %p1;
 and.b32 %r2, %r1, 1; setp.eq.u32 %p2, %r2, 1;
 vote.sync.ballot.b32 %r3, %p2, %r9; st.global.u32 [%q1+1024], %r3;
 vote.sync.any.pred %p3, %p2, %r9; selp.u32 %r3, 1, 0, %p3; st.global.u32 [%q1+1152], %r3;
