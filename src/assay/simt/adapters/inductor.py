@@ -57,6 +57,7 @@ CONFIG: dict[str, Any] = {
     **{"compile_threads": 1, "cpp_wrapper": False, "max_autotune": False, "freezing": False},
     **{"triton.cudagraphs": False, "triton.multi_kernel": 0, "coordinate_descent_tuning": False},
     **{"triton.autotune_at_compile_time": False, "use_static_cuda_launcher": False},
+    "shape_padding": False,  # decided by timing matrix products, which are aten's anyway
     # caches: what was compiled without this adapter must not come back here, nor the reverse
     **{"fx_graph_cache": False, "fx_graph_remote_cache": False, "autotune_local_cache": False},
     **{"autotune_remote_cache": False, "bundled_autotune_remote_cache": False},

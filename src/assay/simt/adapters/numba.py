@@ -32,7 +32,7 @@ from numba.cuda import dispatcher as dispatching
 from numba.cuda.errors import normalize_kernel_dimensions
 
 from ...errors import NotRun
-from . import DEFAULT_ARCH, Compiled, Run, Size, capability, parameters, whole
+from . import DEFAULT_ARCH, Compiled, Run, Size, capability, grid_sync, parameters, whole
 from . import numba_host as host
 
 try:
@@ -42,8 +42,6 @@ except ImportError:  # before 0.21
 
 FORALL_THREADS = 256
 """Threads of a block of `kernel.forall(n)`, where CUDA would be asked for the occupancy."""
-GRID_SYNC = "cudaCGSynchronize"
-"""The function of CUDA's device runtime that `cuda.cg.this_grid().sync()` calls."""
 ENTRY = re.compile(r"\.visible \.entry (\w+)\(")
 CHECKS_LEFT_OUT = (
     "{name} is compiled with lineinfo=True in place of debug=True: exceptions that it raises "
@@ -281,11 +279,11 @@ def _compile(arch: str, dispatcher: Any, argtypes: tuple[Any, ...]) -> Compiled:
     code = dispatcher.py_func.__code__
     return Compiled(
         entry.group(1),
-        ptx,
+        grid_sync.linked(ptx),
         arch,
         "numba",
         settings=tuple(named.items()),
-        cooperative=GRID_SYNC in ptx,
+        cooperative=bool(grid_sync.DECLARED.search(ptx)),
         file=code.co_filename,
         line=code.co_firstlineno,
     )
