@@ -10,13 +10,12 @@ launch (`cuda.to_device`, `cuda.synchronize`, ...) works on the CPU, see numba_h
 What of numba-cuda is used beyond its documented functions, tried on 0.20.1, 0.24.0, 0.28.2 and
 0.30.4: `numba.cuda.dispatcher` (CUDADispatcher with py_func, targetoptions, overloads and
 typeof_pyval; the names get_current_device and get_context), `numba.cuda.errors`
-(normalize_kernel_dimensions, missing_launch_config_msg).
+(normalize_kernel_dimensions), `numba.cuda.core.sigutils` (normalize_signature).
 """
 
 from __future__ import annotations
 
 import enum
-import inspect
 import re
 import struct
 import warnings
@@ -29,16 +28,12 @@ from typing import Any
 import numpy as np
 from numba import cuda, types
 from numba.cuda import dispatcher as dispatching
+from numba.cuda.core.sigutils import normalize_signature
 from numba.cuda.errors import normalize_kernel_dimensions
 
 from ...errors import NotRun
 from . import DEFAULT_ARCH, Compiled, Run, Size, capability, grid_sync, parameters, whole
 from . import numba_host as host
-
-try:
-    from numba.cuda.core.sigutils import normalize_signature
-except ImportError:  # before 0.21
-    from numba.core.sigutils import normalize_signature
 
 FORALL_THREADS = 256
 """Threads of a block of `kernel.forall(n)`, where CUDA would be asked for the occupancy."""
@@ -258,8 +253,6 @@ def _compile(arch: str, dispatcher: Any, argtypes: tuple[Any, ...]) -> Compiled:
     if options.get("debug"):
         warnings.warn(CHECKS_LEFT_OUT.format(name=_name(dispatcher)), stacklevel=2)
     named = {name: options[name] for name in ("fastmath", "launch_bounds") if options.get(name)}
-    if "launch_bounds" not in inspect.signature(cuda.compile).parameters:  # before 0.21
-        named.pop("launch_bounds", None)
     opt = True if options.get("debug") else options.get("opt")
     ptx, _ = cuda.compile(
         dispatcher.py_func,

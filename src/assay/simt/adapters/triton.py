@@ -326,7 +326,7 @@ class _Launcher:
             )
         sizes = [int(n) for n in (*value.shape, *value.strides)]
         options = [int(value.padding == "nan")]
-        if hasattr(value, "round_f32_to_tf32"):  # since 3.7
+        if hasattr(value, "round_f32_to_tf32"):  # not in 3.6.0
             options.append(int(value.round_f32_to_tf32))
         return [_memory(value.base, "*"), *sizes, *options, *sizes]
 
