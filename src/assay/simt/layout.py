@@ -75,6 +75,7 @@ class Launch(ctypes.Structure):
         ("shared_granule_shift", u32),
         ("communicates", u32),
         ("host_threads", u32),
+        ("one_program", u32),
         ("max_resident", u32),
         ("quota", u32),
         ("step_limit", u64),

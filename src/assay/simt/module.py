@@ -108,11 +108,15 @@ class Kernel:
         memory: Memory | None = None,
         order: int = 0,
         threads: int | None = None,
+        one_program: bool = False,
     ) -> Launched:
         """Runs it: tensors are CPU tensors or NumPy arrays, written in place.
 
         shared: dynamic shared memory, bytes. memory: windows of earlier launches. order: 0 runs
         warps and blocks in order; else the seed of a permutation. threads: cores to use.
+        one_program: a block is one program (Triton), of which threads without a part of their
+        own do the loads of others again, for nothing: no race within a block is then told
+        between a read and a write of global memory.
         Raises LaunchError for what can't be launched.
         """
         memory = memory or Memory()
@@ -125,12 +129,16 @@ class Kernel:
             shift = self.code.granule.bit_length() - 1
             limits.room(self.name, sum(window.wants(threads, shift) for window in windows))
         before = [_Snapshot(window) for window in windows if window.bytes] if threads > 1 else []
-        made = _Launch(self, three[0], three[1], parameters, windows, shared, order, threads)
+        made = _Launch(
+            self, three[0], three[1], parameters, windows, shared, order, threads, one_program
+        )
         result = made.run()
         if result.conflict:  # found between cores: run again on one, for the exact place
             for snapshot in before:
                 snapshot.restore()
-            made = _Launch(self, three[0], three[1], parameters, windows, shared, order, 1)
+            made = _Launch(
+                self, three[0], three[1], parameters, windows, shared, order, 1, one_program
+            )
             result = made.run()
         return result.launched
 
@@ -197,6 +205,7 @@ class _Launch:
         shared: int,
         order: int,
         threads: int,
+        one_program: bool,
     ):
         self.kernel, self.windows, self.threads = kernel, windows, threads
         self.grid, self.block = grid, block
@@ -244,6 +253,7 @@ class _Launch:
             granule_shift=self.shift,
             shared_granule_shift=code.shared_granule.bit_length() - 1,
             communicates=code.communicates,
+            one_program=one_program,
             host_threads=threads,
             max_resident=max(1, min(4096, RESIDENT_BYTES // max(1, resident))),
             quota=QUOTA[code.communicates],
@@ -297,7 +307,13 @@ class _Launch:
         runtime().simt_launch(ctypes.byref(self.given))
         written = min(self.given.printed_bytes, self.most_printed)
         launched = Launched(
-            faults=faults_of(self.kernel.code, self.given, self.faults, self.windows, self.block),
+            faults=faults_of(
+                self.kernel.code,
+                self.given,
+                self.faults,
+                self.windows,
+                self.block,
+            ),
             tally=self._tally(),
             printed=self.printed.raw[:written].rstrip(b"\0").decode(errors="replace"),
             arch=self.kernel.arch,

@@ -45,7 +45,15 @@ class Watch:
         drop = self.dropped.get(compiled.name)
         kernel = load(compiled.ptx, compiled.name, drop=drop, say=self.say)
         self.archs.add(kernel.arch)
-        done = kernel.launch(grid, block, args, shared=shared, memory=self.memory, order=self.order)
+        done = kernel.launch(
+            grid,
+            block,
+            args,
+            shared=shared,
+            memory=self.memory,
+            order=self.order,
+            one_program=compiled.way in ("triton", "inductor"),
+        )
         self.faults += done.faults
         known = self.tallies.get(compiled.name)
         same = known is not None and known.code is done.tally.code

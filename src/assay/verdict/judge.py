@@ -275,6 +275,8 @@ class _Judge:
                 self.here.device,
                 answer.get("arch") or self.here.judge,
             )
+            if self.here.judge == "simt" and not answer["arch"] and verdict.word == "right":
+                return self._absent(case, knobs, "it launched no kernel that could be watched")
             if answer.get("gpu_code") and verdict.word == "right":
                 verdict = self._with_gpu_code(case, verdict, answer["gpu_code"])
             if answer.get("barriers") and verdict.word == "right":

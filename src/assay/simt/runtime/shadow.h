@@ -87,6 +87,7 @@ u32 read_fault(const Warp& W, const Shadow& shadow, u64 granule, u32 lane, u32 k
     if (clock_of(entry) == CLOCK_MAX) return IN_FLIGHT;
     if (shadow.before(W, lane, entry, W.acquired)) return 0;
     if (kind != PLAIN) return 0;  // a strong read may race by design; it then acquires
+    if (Shadow::across_blocks && W.launch->one_program && shadow.same(entry)) return 0;
     return entry & FLAG ? ATOMIC_RACE : RACE_WITH_WRITE;
 }
 
@@ -123,6 +124,9 @@ u32 write_fault(const Warp& W, const Shadow& shadow, u64 granule, u32 lane, u32 
     const u64 reader = shadow.read(granule);
     if (shadow.fresh(reader)) return 0;
     const bool same = shadow.same(reader);
+    // (Readers of several blocks have the latest one's number, and the largest clock.)
+    const bool own = same && clock_of(reader) != CLOCK_MAX;
+    if (Shadow::across_blocks && W.launch->one_program && own) return 0;
     if (reader & FLAG) {
         // Several unordered readers: which of them are known to this warp cannot be told where
         // only some warps meet, or where blocks wait for one another; then nothing is said.

@@ -96,6 +96,7 @@ struct Launch {
     u32 granule_shift, shared_granule_shift;
     u32 communicates;       // blocks or warps wait for one another through memory
     u32 host_threads;
+    u32 one_program;        // a block is one program, whose threads may load what others do
     u32 max_resident;
     u32 quota;              // backward branches before a warp lets others run
     u64 step_limit;         // backward branches of one warp
