@@ -35,7 +35,7 @@ from assay.simt.adapters import inductor
 from assay.simt.adapters import numba as numba_adapter
 from assay.simt.adapters import triton as triton_adapter
 
-pytestmark = pytest.mark.filterwarnings("ignore::Warning")
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore::Warning")]
 
 
 class Noted:

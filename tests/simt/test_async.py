@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from common import ROOM, only, run, words, zeros
 
+pytestmark = pytest.mark.full
+
 COPY = """shl.b32 %r1, %t, 4; mov.u32 %r2, room; add.u32 %r2, %r2, %r1; cvt.u64.u32 %d1, %r1; \
 add.s64 %d1, %a0, %d1;
 cp.async.cg.shared.global [%r2], [%d1], 16; cp.async.commit_group;

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from common import ROOM, run, words, zeros
 
+pytestmark = pytest.mark.full
+
 WORD = {"u32": np.uint32, "s32": np.int32, "b32": np.uint32, "u64": np.uint64, "s64": np.int64}
 WORD |= {"b64": np.uint64, "f32": np.float32, "f64": np.float64}
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from common import only, run, words, zeros
 
+pytestmark = pytest.mark.full
+
 ROOM = ".shared .align 16 .b8 room[512];"
 PASS = """shl.b32 %r1, %t, 2; mov.u32 %r2, room; add.u32 %r2, %r2, %r1; xor.b32 %r3, %r1, 128;
 mov.u32 %r4, room; add.u32 %r4, %r4, %r3; st.shared.u32 [%r2], %t;

@@ -18,6 +18,8 @@ pytest.importorskip("torch")
 import simt_counts  # noqa: E402
 from simt_card import compare, probes  # noqa: E402
 
+pytestmark = pytest.mark.full
+
 KERNELS = ("shared_load<uint2>", "shared_load<uint4>", "shared_atomic<unsigned>")
 """Those whose passes depend on which lanes pair up, or meet in a bank."""
 

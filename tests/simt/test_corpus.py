@@ -14,17 +14,14 @@ QUICK = {
     "interpret",
     "sum_tree_unrolled",
     "transpose_swizzled",
-    "matmul_tiled",
     "cub_scan",
-    "block_queue",
     "named_barriers",
     "gather_buffers",
     "mma_tiles<__half>",
-    "double_buffer",
     "look_back",
 }
 """Of each kind one, run in the plain tier."""
-MUTATED_QUICK = {"sum_tree_unrolled", "double_buffer"}
+MUTATED_QUICK = {"sum_tree_unrolled"}
 PACKAGES = {"cuda": "cuda.bindings", "triton": "triton", "numba": "numba", "inductor": "triton"}
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from common import kernel, run, zeros
 
+pytestmark = pytest.mark.full
+
 WIDTHS = {1: "u8", 2: "u16", 4: "u32", 8: "u64", 16: "v4.u32"}
 REGISTERS = {1: "%r5", 2: "%h5", 4: "%r5", 8: "%d5", 16: "{%r5, %r6, %r7, %r8}"}
 SIZE = 1 << 14

@@ -12,6 +12,8 @@ from nested import VARIABLES, Writer, program, run_thread
 
 import assay.simt as simt
 
+pytestmark = pytest.mark.full
+
 EACH = 6
 """Programs of one kernel, a block each."""
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from common import only, run, words, zeros
 
+pytestmark = pytest.mark.full
+
 LOCK = """L: atom.global.cas.b32 %r1, [%a0], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra L;
 ld.volatile.global.u32 %r2, [%a0+4]; add.u32 %r2, %r2, 1; st.volatile.global.u32 [%a0+4], %r2;
 membar.gl;

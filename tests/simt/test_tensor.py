@@ -28,6 +28,8 @@ import assay.simt as simt
 from assay.simt.forms import tensor
 from assay.simt.forms.table import options
 
+pytestmark = pytest.mark.full
+
 TRIALS = 4
 FORMS = sorted({form for row in tensor.FORMS for form in options(row.pattern)})
 MMA = [product(form) for form in FORMS if form.startswith("mma.")]

@@ -11,6 +11,8 @@ import pytest
 
 import assay.simt as simt
 
+pytestmark = pytest.mark.full
+
 SOURCE = Path(__file__).parent / "tensor" / "kernels.cu"
 WARP = (32, 1, 1)
 

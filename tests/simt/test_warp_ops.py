@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from common import only, run, words, zeros
 
+pytestmark = pytest.mark.full
+
 LANES = np.arange(32)
 VALUES = (LANES * 2654435761 % 97).astype(np.uint32)
 

@@ -80,31 +80,46 @@ def _first(log: str) -> str:
     return next((line for line in log.splitlines() if "error" in line), log[:200])
 
 
+TENSOR = ("tensor.cc", "wmma.cc")
+"""Half of all that is to be compiled, and most kernels call none of it."""
+
+
 @lru_cache
-def runtime() -> ctypes.CDLL:
-    """The library that all kernels share: memory, barriers, scheduling."""
+def runtime(*, tensor: bool = False) -> ctypes.CDLL:
+    """The library that all kernels share (memory, barriers, scheduling), or its tensor cores."""
+    name = "tensor" if tensor else "runtime"
 
     def make(folder: Path) -> str:
-        def one(name: str) -> str:
-            return _gxx(["-O3", "-c", str(RUNTIME / name), "-o", str(folder / f"{name}.o")])
+        def one(source: str) -> str:
+            return _gxx(["-O3", "-c", str(RUNTIME / source), "-o", str(folder / f"{source}.o")])
 
-        names = [name for name in _sources() if name.endswith(".cc")]
+        names = [n for n in _sources() if n.endswith(".cc") and (n in TENSOR) == tensor]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             logs = list(pool.map(one, names))
-        objects = [str(folder / f"{name}.o") for name in names]
-        logs.append(_gxx(["-shared", *objects, "-o", str(folder / "runtime.so")]))
+        objects = [str(folder / f"{source}.o") for source in names]
+        logs.append(_gxx(["-shared", *objects, "-o", str(folder / f"{name}.so")]))
         for path in objects:
             os.unlink(path)
         return "".join(logs)
 
-    parts = _parts(way="simt runtime", sources=_digest(lambda _: True))
-    place, _ = cache.build("the runtime of compiled GPU code", parts, make)
-    return ctypes.CDLL(str(place / "runtime.so"), mode=ctypes.RTLD_GLOBAL)
+    def belongs(source: str) -> bool:
+        return source.endswith(".h") or (source in TENSOR) == tensor
+
+    parts = _parts(way=f"simt {name}", sources=_digest(belongs))
+    place, _ = cache.build(f"the {name} of compiled GPU code", parts, make)
+    return ctypes.CDLL(str(place / f"{name}.so"), mode=ctypes.RTLD_GLOBAL)
 
 
-def library(what: str, source: str, say: Callable[[str], None] = lambda _: None) -> Any:
-    """(library of one translated kernel, its Build). Raises BuildError."""
+def library(
+    what: str, source: str, say: Callable[[str], None] = lambda _: None, *, tensor: bool = False
+) -> Any:
+    """(library of one translated kernel, its Build). tensor: it has `mma` instructions.
+
+    Raises BuildError.
+    """
     runtime()
+    if tensor:
+        runtime(tensor=True)
 
     def make(folder: Path) -> str:
         (folder / "kernel.cc").write_text(source)

@@ -45,6 +45,7 @@ class Code:
     shared_granule: int
     communicates: bool
     prints: bool
+    tensor: bool
     ordered: bool
     """Whether blocks must run one after the other for results to be the same every time."""
     parameters: list[tuple[str, str, int, int]] = field(default_factory=list)

@@ -390,6 +390,7 @@ class Emitter:
             granule=self.granules["global"],
             shared_granule=self.granules["shared"],
             communicates=any(COMMUNICATES.search(form) for form in forms),
+            tensor=any(form.startswith(("mma.", "wmma.")) for form in forms),
             prints=any(form.startswith("call ") for form in forms),
             ordered=any(re.match(r"atom|red\.|call vprintf", form) for form in forms),
             parameters=[(p.name, p.type, p.bytes, p.offset) for p in self.function.parameters],

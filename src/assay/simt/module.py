@@ -404,7 +404,7 @@ def _load(
     if drop is not None:
         function = without(function, drop)
     code = emit(module.program, function)
-    built, build = library(name, code.source, say)
+    built, build = library(name, code.source, say, tensor=code.tensor)
     with _lock:
         _variables(module, code)
     return Kernel(name, module, code, built.kernel, build, checks)
