@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..inputs import dtype_name, dtype_of
-from ..simt import Watch
 from .protocol import Shipped
+
+if TYPE_CHECKING:
+    from ..simt import Watch
 
 POISONS = (0xFF, 0x7B)
 """0xFF.. is NaN in every float format and -1 in every integer; 0x7B.. is large and finite."""

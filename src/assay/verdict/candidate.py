@@ -20,10 +20,8 @@ from ..errors import AssayError, NotRun
 from ..inputs import dtype_of, inputs_of
 from ..op import Op, Variant
 from ..processes.channel import Channel
-from ..simt import NotCheckable, Watch
 from ..target import load_op
 from ..types import Case
-from . import generated
 from .buffers import (
     POISONS,
     Poisoned,
@@ -37,7 +35,6 @@ from .buffers import (
     ship,
 )
 from .protocol import Ran, Settings, Task
-from .without import left_out
 
 RUNS = 3
 """Runs of each task: two with different inputs and poisons, one that repeats the first."""
@@ -63,13 +60,12 @@ def main(channel: Channel, settings: dict, tasks: list[dict]) -> None:
         except AssayError as error:
             channel.send(mistake=str(error))
             return
-        except NotCheckable as error:
-            answer = {"word": "not run", "reason": str(error), "uncheckable": True}
         except BaseException as error:  # noqa: BLE001 - every fault of a kernel is its verdict
             traceback.print_exc()
             word, reason = faults.word_of(error)
             log = getattr(error, "log", "")
             answer = {"word": word, "reason": reason, "log": log, "last": _lost(word, given)}
+            answer["uncheckable"] = getattr(error, "uncheckable", False)
         channel.send(**answer)
         if answer.get("last"):
             return
@@ -81,7 +77,11 @@ def _lost(word: str, given: Settings) -> bool:
 
 
 def _watch(channel: Channel, given: Settings) -> Watch | None:
-    return Watch(lambda text: channel.send(note=text)) if given.judge == "simt" else None
+    if given.judge != "simt":
+        return None
+    from ..simt import Watch  # half of what a child imports beside torch
+
+    return Watch(lambda text: channel.send(note=text))
 
 
 def _prepare(given: Settings, variant: Variant, watch: Watch | None) -> None:
@@ -143,19 +143,31 @@ def _answer(
     if watch is not None:
         facts["barriers"] = []
         if given.drop_barriers and not any(run.faults for run in runs):
+            from .without import left_out
+
             again = partial(_run, given, op, kernel, task.case, specs, given.seed, 0)
             facts["barriers"] = msgspec.to_builtins(
                 left_out(watch, runs[0], again, Path(given.scratch) / "dropped")
             )
-    if generated.applies(variant.way, given.device):
-        channel.send(phase="build")  # Inductor once more, for a GPU
-        copies = tuple(x.clone() if isinstance(x, torch.Tensor) else x for x in inputs)
-        facts["gpu_code"] = generated.judged(op, copies, given.seed, Path(given.scratch) / "gpu")
+    if variant.way == "compiled" and given.device == "cpu":
+        facts["gpu_code"] = _gpu_code(channel, given, op, inputs)
     return {
         **facts,
         "arch": watch.arch if watch is not None else "",
         "ran": [msgspec.to_builtins(run) for run in runs],
     }
+
+
+def _gpu_code(
+    channel: Channel, given: Settings, op: Op, inputs: tuple[Any, ...]
+) -> dict[str, Any] | None:
+    from . import generated
+
+    if not generated.applies():
+        return None
+    channel.send(phase="build")  # Inductor once more, for a GPU
+    copies = tuple(x.clone() if isinstance(x, torch.Tensor) else x for x in inputs)
+    return generated.judged(op, copies, given.seed, Path(given.scratch) / "gpu")
 
 
 def _touched(inputs: tuple[Any, ...], specs: Specs, op: Op) -> int:

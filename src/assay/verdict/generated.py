@@ -17,14 +17,9 @@ from .buffers import POISONS, ship
 from .protocol import Ran
 
 
-def applies(way: str, device: str) -> bool:
-    """Whether a variant's GPU code is judged beside what it runs on the CPU."""
-    return (
-        way == "compiled"
-        and device == "cpu"
-        and ways.watches()
-        and importlib.util.find_spec("triton") is not None
-    )
+def applies() -> bool:
+    """Whether GPU code that Inductor writes can be judged here."""
+    return ways.watches() and importlib.util.find_spec("triton") is not None
 
 
 def judged(op: Op, inputs: tuple[Any, ...], seed: int, folder: Path) -> dict[str, Any]:
