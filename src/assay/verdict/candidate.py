@@ -36,6 +36,9 @@ from .buffers import (
 )
 from .protocol import Ran, Settings, Task
 
+if TYPE_CHECKING:
+    from ..simt import Watch
+
 RUNS = 3
 """Runs of each task: two with different inputs and poisons, one that repeats the first."""
 
