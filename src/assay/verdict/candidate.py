@@ -9,7 +9,7 @@ from __future__ import annotations
 import traceback
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import torch
