@@ -243,3 +243,13 @@ bar.sync 0;"""
     assert words(without[0])
     assert without[1].faults == ()
     assert simt.load(source).launch((1,), (64,), [zeros(64)]).faults == ()
+
+
+def test_a_second_launch_in_the_same_memory_wants_no_more_of_it() -> None:
+    memory, out = simt.Memory(), zeros(320)
+    (kernel := simt.load(text("st.global.u32 [%q0], 77;"))).launch(
+        (1,), (32,), [out], memory=memory
+    )
+    window, shift = memory.windows[0], kernel.code.granule.bit_length() - 1
+    assert window.wants(1, shift) == 0
+    assert window.wants(2, shift) > 0

@@ -32,7 +32,7 @@ class Window:
         return self.start + self.bytes
 
     def shadow(self, worker: int, shift: int) -> tuple[Any, Any, Any]:
-        key = (worker, shift, _Pool.numbering)
+        key = _key(worker, shift)
         if key not in self.shadows:
             granules = (self.bytes >> shift) + 64
             self.shadows[key] = _Pool.take(granules)
@@ -40,13 +40,17 @@ class Window:
 
     def wants(self, workers: int, shift: int) -> int:
         """Bytes that shadows for so many workers would newly take."""
-        new = sum((worker, shift) not in self.shadows for worker in range(workers))
+        new = sum(_key(worker, shift) not in self.shadows for worker in range(workers))
         return new * SHADOW_BYTES * (self.bytes >> shift)
 
     def __del__(self) -> None:
         for (_, _, numbering), shadow in self.shadows.items():
             if numbering == _Pool.numbering:
                 _Pool.give(shadow)
+
+
+def _key(worker: int, shift: int) -> tuple[int, int, int]:
+    return worker, shift, _Pool.numbering
 
 
 class _Pool:
@@ -63,7 +67,7 @@ class _Pool:
     def take(cls, granules: int) -> tuple[Any, Any, Any]:
         size = 1 << max(granules - 1, 1).bit_length()
         if cls.free.get(size):
-            cls.held -= size * 20
+            cls.held -= size * SHADOW_BYTES
             return cls.free[size].pop()
         return (
             np.zeros(size, np.uint64),
@@ -74,8 +78,8 @@ class _Pool:
     @classmethod
     def give(cls, shadow: tuple[Any, Any, Any]) -> None:
         size = len(shadow[0])
-        if cls.held + size * 20 <= cls.MOST_BYTES:
-            cls.held += size * 20
+        if cls.held + size * SHADOW_BYTES <= cls.MOST_BYTES:
+            cls.held += size * SHADOW_BYTES
             cls.free.setdefault(size, []).append(shadow)
 
     @classmethod
