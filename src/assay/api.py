@@ -64,12 +64,17 @@ def counts(
     """
     from .counting import counted
 
-    if isinstance(target, str):
-        target = parse(target)
-    elif not isinstance(target, Target):
-        target = from_object(target, Path.cwd() / RUNS.parent / "cells")
     values = parse_values(case) if isinstance(case, str) else dict(case or {})
-    return counted(target, variant, values, arch).counts
+    return counted(_target(target), variant, values, arch).counts
+
+
+def _target(target: str | Op | Target, **adapt: Any) -> Target:
+    """What the command line takes, or an object of a script or a cell, as a target."""
+    if isinstance(target, str):
+        return parse(target, **adapt)
+    if isinstance(target, Target):
+        return target
+    return from_object(target, Path.cwd() / RUNS.parent / "cells")
 
 
 def _run(target: str | Op | Target, *, timed: bool, **options: Any) -> list[Row]:
@@ -87,10 +92,7 @@ def _run(target: str | Op | Target, *, timed: bool, **options: Any) -> list[Row]
         )
     if adapt and not isinstance(target, str):
         raise AssayError(f"{next(iter(adapt))}= goes with a target 'file.py:name', not an object")
-    if isinstance(target, str):
-        target = parse(target, **adapt)
-    elif not isinstance(target, Target):
-        target = from_object(target, Path.cwd() / RUNS.parent / "cells")
+    target = _target(target, **adapt)
     if isinstance(options.get("case"), str):
         options["case"] = parse_values(options["case"])
     for name in ("dtypes", "variants"):

@@ -21,7 +21,6 @@ from .build import Kernel
 from .errors import AssayError, NotRun
 from .inputs import dtype_name, inputs_of
 from .processes.channel import Channel
-from .simt import Watch
 from .target import Target
 from .types import Scalar
 from .verdict.budget import arithmetic, expect
@@ -44,7 +43,7 @@ def main(
     try:
         one = single.pick(msgspec.convert(target, Target), wanted, case)
         found = ways.stepped(one.variant.way, device)
-        watch = Watch() if found.judge == "simt" else None
+        watch = ways.watching(found.judge)
         single.unlimited(one.variant.way, found.judge)
         placed = single.place(one, found.device)
         names = one.op.input_names(len(placed.inputs))

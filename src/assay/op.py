@@ -32,6 +32,15 @@ WAYS = (
 )
 """The ways of writing a kernel; `ways/` has a file for each that needs one."""
 
+
+def way_of(variant: str) -> str:
+    """The way in a variant's name, knobs after it or not. Raises OpError if there is none such."""
+    way = variant.split()[0].split("/")[0]
+    if way not in WAYS:
+        raise OpError(f"-k {variant}: no way called {way!r}; the ways are {', '.join(WAYS)}")
+    return way
+
+
 ALIASES = {
     "fp64": "float64",
     "fp32": "float32",

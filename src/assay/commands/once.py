@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import ways
-from ..errors import AssayError, BuildError, LaunchError, OpError
-from ..op import WAYS, parse_values
+from ..errors import AssayError, BuildError, LaunchError
+from ..op import parse_values, way_of
 from ..target import parse
 
 
@@ -37,9 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(given: Any) -> None:
-    way = given.variant.split()[0].split("/")[0]
-    if way not in WAYS:
-        raise OpError(f"-k {given.variant}: no way called {way!r}; the ways are {', '.join(WAYS)}")
+    way = way_of(given.variant)
     device, found = _here(way)
     os.environ.update(found.env)  # before the user's file imports the framework
     if not found.judge:
@@ -51,11 +49,7 @@ def _run(given: Any) -> None:
     single.unlimited(way, found.judge)
     placed = single.place(one, found.device)
     flags = ("-G",) if given.device_debug and way == "cuda" else ()
-    watch = None
-    if found.judge == "simt":
-        from ..simt import Watch
-
-        watch = Watch()
+    watch = ways.watching(found.judge)
     kernel = single.built(placed, device, given.arch or _arch(device), flags, watch)
     print(f"{one.op.name} {one.label}  {one.case.label}  on {found.judge}", flush=True)
     for index, value in enumerate(single.run(placed, kernel)):

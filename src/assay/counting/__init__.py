@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from .. import ways
-from ..errors import AssayError, NotRun
-from ..op import WAYS
+from ..errors import NotRun
+from ..op import way_of
 from ..session import Session
 from ..simt.counts import Counts
 from ..target import Target
@@ -34,9 +34,7 @@ class Counted:
 
 def counted(target: Target, variant: str, case: dict[str, Scalar], arch: str) -> Counted:
     """Runs it in a child. Raises AssayError, and NotRun where it can't be run here."""
-    way = variant.split()[0].split("/")[0]
-    if way not in WAYS:
-        raise AssayError(f"-k {variant}: no way called {way!r}; the ways are {', '.join(WAYS)}")
+    way = way_of(variant)
     args = {"target": msgspec.to_builtins(target), "wanted": variant, "case": case, "arch": arch}
     env = ways.here(way, "cpu").env
     with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:

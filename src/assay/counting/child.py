@@ -12,6 +12,7 @@ import torch
 
 from .. import single, ways
 from ..errors import AssayError, BuildError, LaunchError, NotRun
+from ..op import way_of
 from ..processes.channel import Channel
 from ..simt import DEFAULT_ARCH, Watch
 from ..target import Target
@@ -30,7 +31,7 @@ def main(channel: Channel, target: dict, wanted: str, case: dict[str, Scalar], a
 
 def _counted(target: Target, wanted: str, case: dict[str, Scalar], arch: str) -> dict[str, Any]:
     watch = Watch()
-    way = ways.way(wanted.split()[0].split("/")[0])
+    way = ways.way(way_of(wanted))
     if hasattr(way, "watch"):
         way.watch(watch)
     one = single.pick(target, wanted, case)

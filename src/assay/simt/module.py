@@ -129,18 +129,15 @@ class Kernel:
             shift = self.code.granule.bit_length() - 1
             limits.room(self.name, sum(window.wants(threads, shift) for window in windows))
         before = [_Snapshot(window) for window in windows if window.bytes] if threads > 1 else []
-        made = _Launch(
-            self, three[0], three[1], parameters, windows, shared, order, threads, one_program
-        )
-        result = made.run()
-        if result.conflict:  # found between cores: run again on one, for the exact place
+        given = (self, *three, parameters, windows, shared, order, one_program)
+        made = _Launch(*given, threads)
+        made.run()
+        if made.conflict:  # found between cores: run again on one, for the exact place
             for snapshot in before:
                 snapshot.restore()
-            made = _Launch(
-                self, three[0], three[1], parameters, windows, shared, order, 1, one_program
-            )
-            result = made.run()
-        return result.launched
+            made = _Launch(*given, 1)
+            made.run()
+        return made.launched()
 
     def _own_windows(self) -> list[Window]:
         made = []
@@ -186,12 +183,6 @@ class _Snapshot:
             self.window.written[:] = self.written
 
 
-@dataclass(frozen=True)
-class _Result:
-    launched: Launched
-    conflict: bool
-
-
 class _Launch:
     """One call of the runtime, with all that it points to."""
 
@@ -204,9 +195,12 @@ class _Launch:
         windows: list[Window],
         shared: int,
         order: int,
-        threads: int,
         one_program: bool,
+        threads: int,
     ):
+        self.environment = np.zeros(64, np.uint8)
+        workspace = Window(self.environment.ctypes.data, 64, "the launch's workspace")
+        windows = [*windows, workspace]
         self.kernel, self.windows, self.threads = kernel, windows, threads
         self.grid, self.block = grid, block
         code = kernel.code
@@ -220,8 +214,6 @@ class _Launch:
         self.most_printed = MOST_PRINTED if code.prints else 1
         self.printed = ctypes.create_string_buffer(self.most_printed)
         self.bytes = self._bytes(parameters)
-        self.environment = np.zeros(64, np.uint8)
-        windows.append(Window(self.environment.ctypes.data, 64, "the launch's workspace"))
         self.table = (layout.Window * max(1, len(windows)))(*map(_row, windows))
         warps = -(-math.prod(block) // 32)
         resident = warps * (code.register_bytes + 32 * code.local_bytes + 4096) + 5 * (
@@ -303,23 +295,23 @@ class _Launch:
             _array(self.block_counts, len(layout.BlockCount._fields_))[:-1],
         )
 
-    def run(self) -> _Result:
+    def run(self) -> None:
         runtime().simt_launch(ctypes.byref(self.given))
-        written = min(self.given.printed_bytes, self.most_printed)
-        launched = Launched(
-            faults=faults_of(
-                self.kernel.code,
-                self.given,
-                self.faults,
-                self.windows,
-                self.block,
-            ),
+
+    @property
+    def conflict(self) -> bool:
+        """Whether blocks on different cores touched the same memory."""
+        return bool(self.given.conflict)
+
+    def launched(self) -> Launched:
+        """What it did."""
+        code, written = self.kernel.code, min(self.given.printed_bytes, self.most_printed)
+        return Launched(
+            faults=faults_of(code, self.given, self.faults, self.windows, self.block),
             tally=self._tally(),
             printed=self.printed.raw[:written].rstrip(b"\0").decode(errors="replace"),
             arch=self.kernel.arch,
         )
-        self.windows.pop()  # the workspace is this launch's own
-        return _Result(launched, bool(self.given.conflict))
 
 
 def _array(numbers: Any, fields: int) -> Any:

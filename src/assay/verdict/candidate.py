@@ -48,7 +48,7 @@ def main(channel: Channel, settings: dict, tasks: list[dict]) -> None:
     given = msgspec.convert(settings, Settings)
     torch.set_num_threads(given.threads)
     try:
-        watch = _watch(channel, given)
+        watch = ways.watching(given.judge, lambda text: channel.send(note=text))
         op = load_op(given.target, given.op)
         variant = find_variant(op, given.variant)
         _prepare(given, variant, watch)
@@ -77,14 +77,6 @@ def main(channel: Channel, settings: dict, tasks: list[dict]) -> None:
 
 def _lost(word: str, given: Settings) -> bool:
     return given.judge.startswith("cuda") and faults.poisons_process(word)
-
-
-def _watch(channel: Channel, given: Settings) -> Watch | None:
-    if given.judge != "simt":
-        return None
-    from ..simt import Watch  # half of what a child imports beside torch
-
-    return Watch(lambda text: channel.send(note=text))
 
 
 def _prepare(given: Settings, variant: Variant, watch: Watch | None) -> None:

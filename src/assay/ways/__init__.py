@@ -109,6 +109,15 @@ def _has_stepper(module: Any, device: str) -> bool:
     return hasattr(module, "stepped") and not device.startswith("cuda")
 
 
+def watching(judge: str, say: Callable[[str], None] = lambda _: None) -> Any:
+    """A `simt.Watch` for a child whose kernels run as compiled code on the CPU, else None."""
+    if judge != "simt":
+        return None
+    from ..simt import Watch  # half of what a child imports beside torch
+
+    return Watch(say)
+
+
 NO_GPU = "no GPU: judged from its compiled code"
 
 

@@ -61,52 +61,56 @@ void load_parameter(Warp& W, u32 mask, const u64* address, u32 site, void* pack)
     });
 }
 
-template <int N>
-void load_generic(Warp& W, u32 mask, const u64* address, u32 site, void* pack) {
+namespace {
+
+// Each lane to the space that its address is in. Local memory and parameters are one thread's
+// own, so that an access to them can't be strong.
+template <int N, bool STRONG>
+void load_any(Warp& W, u32 mask, const u64* address, u32 site, void* pack) {
     const u32 shared = in_space(mask, address, SHARED_WINDOW);
     const u32 local = in_space(mask, address, LOCAL_WINDOW);
     const u32 parameter = in_space(mask, address, PARAMETER_WINDOW);
+    const u32 global = mask & ~(shared | local | parameter);
     u32 low[LANES];
     low_half(shared | local, address, low);
-    if (shared) load_shared<N>(W, shared, low, site, pack);
+    if (shared) (STRONG ? load_shared_strong<N> : load_shared<N>)(W, shared, low, site, pack);
     if (local) load_local<N>(W, local, low, site, pack);
     if (parameter) load_parameter<N>(W, parameter, address, site, pack);
-    load_global<N>(W, mask & ~(shared | local | parameter), address, site, pack);
+    (STRONG ? load_global_strong<N> : load_global<N>)(W, global, address, site, pack);
+}
+
+template <int N, bool STRONG>
+void store_any(Warp& W, u32 mask, const u64* address, u32 site, const void* pack) {
+    const u32 shared = in_space(mask, address, SHARED_WINDOW);
+    const u32 local = in_space(mask, address, LOCAL_WINDOW);
+    const u32 global = mask & ~(shared | local);
+    u32 low[LANES];
+    low_half(shared | local, address, low);
+    if (shared) (STRONG ? store_shared_strong<N> : store_shared<N>)(W, shared, low, site, pack);
+    if (local) store_local<N>(W, local, low, site, pack);
+    (STRONG ? store_global_strong<N> : store_global<N>)(W, global, address, site, pack);
+}
+
+}  // namespace
+
+template <int N>
+void load_generic(Warp& W, u32 mask, const u64* address, u32 site, void* pack) {
+    load_any<N, false>(W, mask, address, site, pack);
 }
 
 template <int N>
 void store_generic(Warp& W, u32 mask, const u64* address, u32 site, const void* pack) {
-    const u32 shared = in_space(mask, address, SHARED_WINDOW);
-    const u32 local = in_space(mask, address, LOCAL_WINDOW);
-    u32 low[LANES];
-    low_half(shared | local, address, low);
-    if (shared) store_shared<N>(W, shared, low, site, pack);
-    if (local) store_local<N>(W, local, low, site, pack);
-    store_global<N>(W, mask & ~(shared | local), address, site, pack);
+    store_any<N, false>(W, mask, address, site, pack);
 }
 
 template <int N>
 void load_generic_strong(Warp& W, u32 mask, const u64* address, u32 site, void* pack) {
-    const u32 shared = in_space(mask, address, SHARED_WINDOW);
-    const u32 local = in_space(mask, address, LOCAL_WINDOW);
-    const u32 parameter = in_space(mask, address, PARAMETER_WINDOW);
-    u32 low[LANES];
-    low_half(shared | local, address, low);
-    if (shared) load_shared_strong<N>(W, shared, low, site, pack);
-    if (local) load_local<N>(W, local, low, site, pack);
-    if (parameter) load_parameter<N>(W, parameter, address, site, pack);
-    load_global_strong<N>(W, mask & ~(shared | local | parameter), address, site, pack);
+    load_any<N, true>(W, mask, address, site, pack);
 }
 
 template <int N>
 void store_generic_strong(Warp& W, u32 mask, const u64* address, u32 site, const void* pack) {
-    const u32 shared = in_space(mask, address, SHARED_WINDOW);
-    const u32 local = in_space(mask, address, LOCAL_WINDOW);
-    u32 low[LANES];
-    low_half(shared | local, address, low);
-    if (shared) store_shared_strong<N>(W, shared, low, site, pack);
-    if (local) store_local<N>(W, local, low, site, pack);
-    store_global_strong<N>(W, mask & ~(shared | local), address, site, pack);
+    store_any<N, true>(W, mask, address, site, pack);
 }
 
 namespace {
