@@ -52,6 +52,8 @@ class Request:
     seed: int | None = None
     deadline: float = 30.0
     """Seconds that one case of one kernel may take to run."""
+    zoo: bool = False
+    """Judges on hostile inputs too, which are made of the Op's cases."""
     drop_barriers: bool = False
     """Leaves each barrier of a right kernel out in turn, where its compiled code is watched."""
 

@@ -33,6 +33,7 @@ OUTCOMES: dict[str, str] = {
     "not the same twice": FAIL,
     "lower precision": FAIL,
     "stale answer": FAIL,
+    "unfinished": FAIL,
     "tampered": FAIL,
     "race": FAIL,
     "read before written": FAIL,
@@ -55,11 +56,15 @@ class Case(msgspec.Struct, frozen=True):
 
     values: dict[str, Scalar] = {}
     seed: int = 0
+    zoo: str = ""
+    """Empty for a case that the Op declares, else the hostile input that was made of one:
+    `x:nan`, `x:transposed`, `size`."""
 
     @property
     def label(self) -> str:
         """The values as a command line takes them: `n=4096 dtype=float32`."""
-        return " ".join(f"{name}={value}" for name, value in self.values.items())
+        said = [f"{name}={value}" for name, value in self.values.items()]
+        return " ".join([*said, *([f"zoo={self.zoo}"] if self.zoo else [])])
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
