@@ -11,20 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from assay.cases import grid, parse_values, scalar
 from assay.describe import chosen
 from assay.errors import OpError
-from assay.op import (
-    Op,
-    call_with,
-    cost,
-    grid,
-    make_inputs,
-    ops_in,
-    parameters,
-    parse_values,
-    scalar,
-    supported,
-)
+from assay.op import Op, call_with, cost, make_inputs, ops_in, parameters, supported
 from assay.types import Case
 
 

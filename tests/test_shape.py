@@ -28,7 +28,7 @@ LONGER: dict[str, str] = {}
 """Files that may be longer, each with a reason that a reader would accept."""
 
 BASE = {"errors", "types"}
-DECLARING = BASE | {"op", "rows", "cache"}
+DECLARING = BASE | {"cases", "op", "rows", "cache"}
 CHILDREN = {"processes", "machine", "session"}
 ALLOWED: dict[str, set[str]] = {
     # What a part may import, beside itself. Nouns know nothing; each line adds to those above it.
@@ -36,12 +36,14 @@ ALLOWED: dict[str, set[str]] = {
     "types": set(),
     "rows": BASE,
     "cache": BASE,
-    "op": BASE | {"cache"},
+    "cases": BASE,
+    "op": BASE | {"cache", "cases"},
     "processes": BASE,
     "machine": BASE | {"processes"},
     "session": BASE | {"processes", "machine"},
     "faults": BASE,
-    "inputs": DECLARING | {"faults"},
+    "hostile": DECLARING,
+    "inputs": DECLARING | {"faults", "hostile"},
     "lines": DECLARING,
     "target": DECLARING | {"adapt"},
     "adapt": DECLARING | {"target", "inputs", "ways"},
@@ -52,7 +54,7 @@ ALLOWED: dict[str, set[str]] = {
     "describe": DECLARING | {"target", "adapt", "lines", "processes"},
     "verdict": DECLARING
     | CHILDREN
-    | {"adapt", "build", "describe", "faults", "inputs", "simt", "target", "ways"},
+    | {"adapt", "build", "describe", "faults", "hostile", "inputs", "simt", "target", "ways"},
     "clock": DECLARING
     | CHILDREN
     | {"build", "verdict", "describe", "faults", "inputs", "target", "ways"},

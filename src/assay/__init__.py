@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from .api import bench as bench
     from .api import check as check
     from .api import counts as counts
+    from .cases import grid as grid
     from .errors import AssayError as AssayError
     from .errors import NotSupported as NotSupported
     from .op import Op as Op
     from .op import Variant as Variant
-    from .op import grid as grid
     from .types import Case as Case
     from .types import Row as Row
     from .ways.extension import load_source
@@ -35,7 +35,7 @@ _PLACES = {
     "bench": "api",
     "check": "api",
     "counts": "api",
-    "grid": "op",
+    "grid": "cases",
     "load_inline": "ways.extension:load_source",
 }
 __all__ = [*_PLACES]

@@ -7,8 +7,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .cases import ALIASES, parse_values
 from .errors import AssayError
-from .op import ALIASES, Op, parse_values
+from .op import Op
 from .pipeline import Progress, Request, run
 from .rows import RUNS, Run
 from .session import Session

@@ -47,6 +47,10 @@ Inputs = Annotated[
 ]
 Fills = Annotated[bool, typer.Option("--fills", help="The function fills outputs given first.")]
 One = Annotated[str, typer.Option("-k", help="The variant: way/name, 'way/name BLOCK=256'.")]
+Zoo = Annotated[
+    bool,
+    typer.Option("--zoo/--no-zoo", help="Hostile inputs too: sizes, values, layouts."),
+]
 Drop = Annotated[
     bool,
     typer.Option("--drop-barriers", help="Without a GPU: which barriers a kernel needs."),
@@ -71,6 +75,7 @@ def check(
     fills: Fills = False,
     kernelbench: Bench = None,
     drop_barriers: Drop = False,
+    zoo: Zoo = True,
     as_json: Json = False,
 ) -> None:
     """Is it right? Every variant of a target on every case, against float64."""
@@ -95,6 +100,7 @@ def bench(
     inputs: Inputs = None,
     fills: Fills = False,
     kernelbench: Bench = None,
+    zoo: Zoo = False,
     as_json: Json = False,
 ) -> None:
     """Is it right, and how fast? Checks, then times together what is right."""

@@ -33,6 +33,7 @@ class VariantFacts(msgspec.Struct, frozen=True, kw_only=True):
     """`file:line` of its function."""
     lines: int | None = None
     """Lines of code: see lines.py."""
+    layouts: str = "contiguous"
 
 
 class CaseFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +43,8 @@ class CaseFacts(msgspec.Struct, frozen=True, kw_only=True):
     unsupported: str = ""
     bytes: int | None = None
     flops: int | None = None
+    strided: bool = False
+    """A hostile case that shows only where inputs come in their own layout."""
     skip: dict[str, str] = {}
     """Variant and knobs -> why `when=` leaves it out."""
 
@@ -94,13 +97,18 @@ def chosen(op: Op, wanted: dict[str, Scalar], dtypes: list[str]) -> list[Case]:
 
 def facts(op: Op, case: dict[str, Scalar], dtypes: list[str]) -> OpFacts:
     """What the parent needs to know of an Op."""
-    variants = tuple(_variant(v) for v in op.variants)
+    variants = variant_facts(op)
     return OpFacts(
         name=op.name,
-        cases=tuple(_case(op, c, variants) for c in chosen(op, case, dtypes)),
+        cases=tuple(case_facts(op, c, variants) for c in chosen(op, case, dtypes)),
         variants=variants,
         mutates=bool(op.mutates),
     )
+
+
+def variant_facts(op: Op) -> tuple[VariantFacts, ...]:
+    """All variants, without their functions."""
+    return tuple(_variant(v) for v in op.variants)
 
 
 def _variant(variant: Variant) -> VariantFacts:
@@ -115,6 +123,7 @@ def _variant(variant: Variant) -> VariantFacts:
         source_hash=_digest(variant),
         where=_where(variant),
         lines=lines.count(variant),
+        layouts=variant.layouts,
     )
 
 
@@ -123,7 +132,10 @@ def label(name: str, knobs: dict[str, Scalar]) -> str:
     return " ".join([name, *(f"{k}={v}" for k, v in knobs.items())])
 
 
-def _case(op: Op, case: Case, variants: tuple[VariantFacts, ...]) -> CaseFacts:
+def case_facts(
+    op: Op, case: Case, variants: tuple[VariantFacts, ...], *, strided: bool = False
+) -> CaseFacts:
+    """What the parent needs to know of a case. Raises OpError if the Op does not take it."""
     skip = {}
     for said, variant in zip(variants, op.variants):
         for knobs in said.configurations:
@@ -139,6 +151,7 @@ def _case(op: Op, case: Case, variants: tuple[VariantFacts, ...]) -> CaseFacts:
         unsupported=supported(op, case),
         bytes=cost(op, "bytes", case),
         flops=cost(op, "flops", case),
+        strided=strided,
         skip=skip,
     )
 

@@ -11,9 +11,11 @@ from typing import Any
 import numpy
 import torch
 
+from .cases import ALIASES
 from .errors import AssayError, OpError
 from .faults import told
-from .op import ALIASES, Op, make_inputs
+from .hostile import twisted
+from .op import Op, make_inputs
 from .types import Case
 
 
@@ -110,7 +112,8 @@ def inputs_of(op: Op, case: Case, seed: int, device: str = "cpu") -> tuple[Any, 
     """The inputs of a case under a seed (mixed with the case's own).
 
     A plain torch.randn or numpy.random.rand in them gives the same values in every process too.
-    Raises OpError if they raise, or hold what can be neither judged nor copied.
+    A case of the zoo has what it says done to one of them. Raises OpError if they raise, or hold
+    what can be neither judged nor copied.
     """
     make = Make(case.seed * 1_000_003 + seed, device)
     try:
@@ -126,7 +129,10 @@ def inputs_of(op: Op, case: Case, seed: int, device: str = "cpu") -> tuple[Any, 
                 f"{op.name}: input {index} is a {type(value).__name__}; inputs are tensors, "
                 "numbers, bools and strings, each by itself"
             )
-    return tuple(v.detach() if isinstance(v, torch.Tensor) else v for v in values)
+    made = tuple(v.detach() if isinstance(v, torch.Tensor) else v for v in values)
+    if not case.zoo:
+        return made
+    return twisted(made, op.input_names(len(made)), case.zoo, make.next_seed())
 
 
 @contextmanager

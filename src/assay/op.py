@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from . import cache
+from .cases import axis, cases_of, value_of
 from .errors import OpError
 from .types import Case, Scalar
 
@@ -32,6 +33,13 @@ WAYS = (
 )
 """The ways of writing a kernel; `ways/` has a file for each that needs one."""
 
+KINDS = (
+    "size",
+    *("nan", "inf", "masked", "zeros", "equal", "wide", "huge", "tiny", "denormal"),
+    *("transposed", "stepped", "expanded", "broadcast", "offset", "channels_last"),
+)
+"""The kinds of hostile inputs: other sizes, values, layouts. `hostile.py` says what each does."""
+
 
 def way_of(variant: str) -> str:
     """The way in a variant's name, knobs after it or not. Raises OpError if there is none such."""
@@ -39,74 +47,6 @@ def way_of(variant: str) -> str:
     if way not in WAYS:
         raise OpError(f"-k {variant}: no way called {way!r}; the ways are {', '.join(WAYS)}")
     return way
-
-
-ALIASES = {
-    "fp64": "float64",
-    "fp32": "float32",
-    "fp16": "float16",
-    "half": "float16",
-    "bf16": "bfloat16",
-    "float": "float32",
-    "double": "float64",
-    "int": "int32",
-    "long": "int64",
-}
-"""Accepted for torch's names of dtypes."""
-
-
-def grid(**axes: Iterable[Scalar]) -> tuple[Case, ...]:
-    """Every combination of the values of each name, as Cases; the first names vary slowest."""
-    lists = {name: _axis(f"grid({name}=...)", values) for name, values in axes.items()}
-    return tuple(_case(dict(zip(lists, combo))) for combo in itertools.product(*lists.values()))
-
-
-def _axis(what: str, values: Iterable[Scalar] | Scalar) -> list[Scalar]:
-    if isinstance(values, (str, int, float, bool)):
-        return [values]
-    if not isinstance(values, Iterable):
-        raise OpError(f"{what}: {values!r} is no value and no list of values")
-    listed = list(values)
-    if not listed:
-        raise OpError(f"{what}: no value given; at least one is needed")
-    return listed
-
-
-def _case(values: Mapping[str, Any], seed: int = 0) -> Case:
-    plain = {name: _value("case value", name, value) for name, value in values.items()}
-    named = {n: ALIASES.get(str(v), v) if "dtype" in n else v for n, v in plain.items()}
-    return Case(named, seed)
-
-
-def _value(what: str, name: str, value: Any) -> Scalar:
-    """A value of a case or a knob as rows can hold it. Raises OpError naming it."""
-    if not (isinstance(name, str) and name.isidentifier()):
-        raise OpError(f"{what} {name}={value!r}: {name!r} is no name that a function can take")
-    if not isinstance(value, (bool, int, float, str)):
-        raise OpError(
-            f"{what} {name}={value!r} is a {type(value).__name__}; "
-            "it must be int, float, bool or str (a dtype by its name, e.g. 'float32')"
-        )
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise OpError(f"{what} {name}={value} does not fit 64 bits")
-    # NumPy's float64 is a float, and an IntEnum an int: rows hold the plain kind.
-    kind = next(k for k in (bool, int, float, str) if isinstance(value, k))
-    return value if type(value) is kind else kind(value)
-
-
-def _cases(op: str, given: Any) -> tuple[Case, ...]:
-    if isinstance(given, (Case, Mapping, str)) or not isinstance(given, Iterable):
-        raise OpError(f"{op}: cases={given!r}: give a list of cases, e.g. assay.grid(n=[1, 1000])")
-    cases: dict[str, Case] = {}
-    for case in given:
-        if not isinstance(case, (Case, Mapping)):
-            raise OpError(f"{op}: case {case!r} is no dict of values, e.g. dict(n=1000)")
-        made = _case(case.values, case.seed) if isinstance(case, Case) else _case(case)
-        if cases.setdefault(repr(made), made) is not made:
-            raise OpError(f"{op}: case {made.label!r} is given twice; drop one")
-    if not cases:
-        raise OpError(f"{op}: no cases; give e.g. cases=assay.grid(n=[1, 1000])")
-    return tuple(cases.values())
 
 
 def _words(given: str | Iterable[str]) -> tuple[str, ...]:
@@ -155,6 +95,8 @@ class Op:
     supports: function of the case values giving True, or the reason why a case is not promised.
     accept: `accept(outputs, inputs)` giving True or a reason, for results without one right value.
     limit: a limit on |error| set by you, instead of what rounding allows; printed as such.
+    excludes: hostile inputs that the Op does not promise to answer: kinds such as `nan`, `inf`,
+        `size`, or those of one input, `x:denormal`; see `assay.hostile`.
 
     Raises OpError for a declaration that can't work.
     """
@@ -173,6 +115,7 @@ class Op:
     supports: Callable[..., bool | str] | None = field(default=None, kw_only=True)
     accept: Callable[..., bool | str] | None = field(default=None, kw_only=True)
     limit: float | None = field(default=None, kw_only=True)
+    excludes: tuple[str, ...] = field(default=(), kw_only=True)
     variants: list[Variant] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -182,7 +125,7 @@ class Op:
         for role in ("reference", "inputs"):
             if not callable(getattr(self, role)):
                 raise OpError(f"{self.name}: {role} is {getattr(self, role)!r}, not a function")
-        object.__setattr__(self, "cases", _cases(self.name, self.cases))
+        object.__setattr__(self, "cases", cases_of(self.name, self.cases))
         mutates = _words(self.mutates)
         unknown = [name for name in mutates if name not in parameters(self.reference)]
         if unknown:
@@ -191,6 +134,14 @@ class Op:
                 f"{', '.join(parameters(self.reference))}"
             )
         object.__setattr__(self, "mutates", mutates)
+        object.__setattr__(self, "excludes", _words(self.excludes))
+        for said in self.excludes:
+            name, _, kind = said.rpartition(":")
+            if kind not in KINDS or (name and name not in parameters(self.reference)):
+                raise OpError(
+                    f"{self.name}: excludes names {said!r}; say a kind ({', '.join(KINDS)}), or "
+                    "that of one input, such as 'x:nan'"
+                )
         self._add(Variant("eager", "eager", self.reference, fills=False, layouts="any"))
         self._add(Variant("compiled", "compiled", self.reference, fills=False, layouts="any"))
 
@@ -310,8 +261,8 @@ def _knobs(
         signature = None
     knobs = {}
     for name, values in given.items():
-        listed = _axis(f"{where}: knob {name}", values)
-        knobs[name] = tuple(_value(f"{where}: knob", name, value) for value in listed)
+        listed = axis(f"{where}: knob {name}", values)
+        knobs[name] = tuple(value_of(f"{where}: knob", name, value) for value in listed)
         if signature is None or any(p.kind is p.VAR_KEYWORD for p in signature):
             continue
         if all(p.name != name for p in signature):
@@ -381,32 +332,6 @@ def supported(op: Op, case: Case) -> str:
     if answer is True:
         return ""
     return answer if isinstance(answer, str) and answer else "the Op does not promise this case"
-
-
-def parse_values(text: str) -> dict[str, Scalar]:
-    """`n=4096 dtype=float32` as case values. Raises OpError for anything that is not name=value."""
-    values: dict[str, Scalar] = {}
-    for part in text.replace(",", " ").split():
-        name, equals, value = part.partition("=")
-        if not equals or not name.isidentifier():
-            raise OpError(f"reading {text!r}: {part!r} is not name=value, e.g. n=4096 dtype=bf16")
-        values[name] = scalar(value)
-    return _case(values).values
-
-
-def scalar(text: str) -> Scalar:
-    """A value typed on a command line: int, float or bool where it reads as one, else str."""
-    if text in ("True", "true", "False", "false"):
-        return text in ("True", "true")
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    shift = text.split("<<")
-    if len(shift) == 2 and all(part.isdecimal() for part in shift) and int(shift[1]) < 64:
-        return int(shift[0]) << int(shift[1])
-    return text
 
 
 def ops_in(module: Any) -> list[Op]:

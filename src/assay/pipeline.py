@@ -24,7 +24,7 @@ from .machine import cores
 from .processes import Ended
 from .session import Session, Stopped
 from .target import Target
-from .types import OUTCOMES, Machine, Row, Scalar, replace
+from .types import OUTCOMES, Case, Machine, Row, Scalar, replace
 from .verdict.judge import Conditions, Oracle, judge
 from .ways import DEFAULT_ARCH
 
@@ -72,7 +72,8 @@ def run(session: Session, request: Request, progress: Progress) -> Iterator[Row 
     yield machine
     device = _device(request.device, machine)
     for target in request.targets:
-        for op in describe(session, target, request.case, request.dtypes):
+        wanted = {n: v for n, v in (request.case or {}).items() if n != "zoo"}
+        for op in describe(session, target, wanted, request.dtypes):
             conditions = Conditions(
                 target=target,
                 device=device,
@@ -146,6 +147,8 @@ class _Loop:
         self.session, self.request, self.progress = session, request, progress
         self.conditions, self.machine, self.op = conditions, machine, op
         self.variants = _chosen(op, request.variants)
+        self.only = str((request.case or {}).get("zoo", ""))
+        """The one kind of hostile input that is asked for by `--case zoo=...`."""
         self.held: list[Row] = []
         """Right, and waiting to be timed."""
 
@@ -155,10 +158,17 @@ class _Loop:
             with Oracle(self.session, self.conditions, self.op.name) as oracle:
                 self.progress.step(f"{self.op.name}: reference in float64", 0, 1)
                 weak = oracle.is_weak([c.case for c in cases], self.conditions.seed)
-                for row in self._judged(oracle, cases):
+                hostile, unasked = self._hostile(oracle)
+                yield from map(_stamped, unasked)
+                for row in self._judged(oracle, hostile if self.only else [*cases, *hostile]):
                     if weak and row.word == "right":
                         yield _stamped(_weakened(row))
-                    elif row.word == "right" and self.request.timed and not row.not_timed:
+                    elif (
+                        row.word == "right"
+                        and self.request.timed
+                        and not row.not_timed
+                        and not row.case.zoo
+                    ):
                         self.held.append(row)
                     else:
                         yield _stamped(row)
@@ -169,6 +179,41 @@ class _Loop:
             held, self.held = self.held, []
             for row in held:
                 yield _stamped(replace(row, not_timed="the run ended before its turn"))
+
+    def _hostile(self, oracle: Oracle) -> tuple[list[CaseFacts], list[Row]]:
+        """The zoo made of the Op's cases; and a row for each of it that asks nothing, with why."""
+        if not (self.request.zoo or self.only):
+            return [], []
+        self.progress.step(f"{self.op.name}: hostile inputs", 0, 1)
+        cases = [c.case for c in self.op.cases]
+        made, unasked = [], []
+        for one in oracle.zoo(cases, _near(self.variants), self.conditions.seed):
+            case = msgspec.convert(one.get("case") or one["facts"]["case"], Case)
+            if self.only and case.zoo != self.only:
+                continue
+            if "facts" in one:
+                made.append(msgspec.convert(one["facts"], CaseFacts))
+            else:
+                unasked.append(self._unasked(case, one["why"]))
+        if self.only and not made and not unasked:
+            raise OpError(
+                f"{self.op.name}: no hostile input zoo={self.only}; `assay check` without --case "
+                "lists those there are"
+            )
+        return made, unasked
+
+    def _unasked(self, case: Case, why: str) -> Row:
+        return Row(
+            op=self.op.name,
+            variant="eager",
+            way="eager",
+            case=case,
+            device=self.conditions.device,
+            machine=self.conditions.machine,
+            outcome=OUTCOMES["not run"],
+            word="not run",
+            reason=f"asked of no variant: {why}",
+        )
 
     def _judged(self, oracle: Oracle, cases: list[CaseFacts]) -> Iterator[Row]:
         """Rows of all variants, several children at a time, in the order in which they end."""
@@ -226,6 +271,16 @@ class _Loop:
                 done = timer.rows(mine)
                 self.held = [r for r in self.held if r.case != case.case]
                 yield from map(_stamped, done)
+
+
+MOST_NEAR = 4096
+
+
+def _near(variants: list[VariantFacts]) -> list[int]:
+    """Sizes just above the smallest and the largest integer knob: what is left over by a block."""
+    knobs = {v for one in variants for made in one.configurations for v in made.values()}
+    blocks = sorted(k for k in knobs if isinstance(k, int) and 1 < k <= MOST_NEAR)
+    return sorted({k + 1 for k in (blocks[0], blocks[-1])}) if blocks else []
 
 
 def _patient(out: queue.Queue[Any]) -> Any:

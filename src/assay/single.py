@@ -17,10 +17,11 @@ import torch
 from . import ways
 from .adapt import autotune
 from .build import Kernel, Specs, build, find_variant
+from .cases import parse_values
 from .describe import facts, label
 from .errors import OpError, TargetError
 from .inputs import inputs_of
-from .op import Op, Variant, parse_values
+from .op import Op, Variant
 from .target import Target, load
 from .types import Case, Scalar
 from .verdict.budget import output_specs

@@ -7,9 +7,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from ..cases import grid
 from ..errors import TargetError
 from ..inputs import Make, dtype_of
-from ..op import Op, grid, parameters
+from ..op import Op, parameters
 from ..target import Target
 from .ways import way_of
 

@@ -10,9 +10,9 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from ..cases import parse_values
 from ..counting import Counted, counted
 from ..errors import NotRun
-from ..op import parse_values
 from ..simt.counts import Access, Line
 from ..target import parse
 

@@ -13,8 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import ways
+from ..cases import parse_values
 from ..errors import AssayError
-from ..op import WAYS, parse_values
+from ..op import WAYS
 from ..processes import Ended, TimedOut
 from ..report import units
 from ..session import Session

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from .. import ways
+from ..cases import parse_values
 from ..errors import AssayError
-from ..op import parse_values
 from ..session import Session
 from ..target import parse
 

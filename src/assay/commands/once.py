@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from .. import ways
+from ..cases import parse_values
 from ..errors import AssayError, BuildError, LaunchError
-from ..op import parse_values, way_of
+from ..op import way_of
 from ..target import parse
 
 

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.progress import Progress as Bar
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from ..cases import ALIASES, parse_values
 from ..errors import AssayError
-from ..op import ALIASES, WAYS, parse_values
+from ..op import WAYS
 from ..pipeline import Progress, Request, exit_code
 from ..pipeline import run as pipe
 from ..report import table
@@ -96,6 +97,7 @@ def _request(given: dict[str, Any], *, timed: bool) -> Request:
         seed=given["seed"],
         deadline=duration(given["deadline"], "--deadline"),
         drop_barriers=given.get("drop_barriers", False),
+        zoo=given["zoo"],
     )
 
 

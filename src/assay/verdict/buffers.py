@@ -28,6 +28,9 @@ INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 GUARD = 1 << 16
 """Bytes before and after: an unmasked store of a whole block of 16,384 floats ends inside."""
 
+ALIGNED = 16
+"""Bytes of the widest vector load."""
+
 
 def outside(poison: int) -> int:
     """The poison of the guards, where the tensors between them are filled with this one."""
@@ -47,16 +50,21 @@ def fenced(
     dtype: torch.dtype,
     device: str,
     poison: int,
+    shift: int = 0,
 ) -> torch.Tensor:
-    """A tensor of poison between two guards of the other; it starts on a 64 KiB offset."""
+    """A tensor of poison between two guards of the other; it starts on a 64 KiB offset.
+
+    shift: bytes by which it starts later than that, where it must not be aligned.
+    """
     size = span(shape, stride) * dtype.itemsize
-    block = torch.full((GUARD + size + GUARD,), outside(poison), dtype=torch.uint8, device=device)
-    padded = block[GUARD : GUARD + size]
+    start = GUARD + shift
+    block = torch.full((start + size + GUARD,), outside(poison), dtype=torch.uint8, device=device)
+    padded = block[start : start + size]
     padded.fill_(poison)
     if size == 0:
         return padded.view(dtype).as_strided(shape, stride)
     # `view` wants whole elements; as_strided then restores the wanted layout.
-    return padded.view(dtype).as_strided(shape, stride, GUARD // dtype.itemsize)
+    return padded.view(dtype).as_strided(shape, stride, start // dtype.itemsize)
 
 
 def fence_like(value: Any, device: str, poison: int, contiguous: bool) -> Any:
@@ -65,7 +73,9 @@ def fence_like(value: Any, device: str, poison: int, contiguous: bool) -> Any:
         return value
     if contiguous:
         value = value.contiguous()
-    made = fenced(tuple(value.shape), value.stride(), value.dtype, device, poison)
+    # A slice that starts between two vectors stays misaligned.
+    shift = value.storage_offset() * value.dtype.itemsize % ALIGNED
+    made = fenced(tuple(value.shape), value.stride(), value.dtype, device, poison, shift)
     size = span(tuple(value.shape), value.stride())
     if size < value.numel():  # expanded or unfolded: write each element once
         flat = value.as_strided((size,), (1,), value.storage_offset())
@@ -116,8 +126,8 @@ class Poisoned(TorchDispatchMode):
 
 def inside(fence: torch.Tensor) -> tuple[int, int]:
     """Address and bytes of what lies between the guards of a fenced tensor."""
-    storage = fence.untyped_storage()
-    return storage.data_ptr() + GUARD, storage.nbytes() - 2 * GUARD
+    size = span(tuple(fence.shape), fence.stride()) * fence.element_size()
+    return fence.data_ptr(), size
 
 
 def _note_writes(watch: Watch, schema: Any, args: Any, kwargs: dict[str, Any]) -> None:

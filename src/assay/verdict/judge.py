@@ -107,6 +107,12 @@ class Oracle:
             self._specs[key] = answer["specs"]
         return self._specs[key]
 
+    def zoo(self, cases: list[Case], near: list[int], seed: int) -> list[dict[str, Any]]:
+        """The hostile cases made of these: {facts} each, or {case, why} where one asks nothing."""
+        raw = [msgspec.to_builtins(case) for case in cases]
+        made: list[dict[str, Any]] = self.ask(do="zoo", cases=raw, near=near, seed=seed)["zoo"]
+        return made
+
     def is_weak(self, cases: list[Case], seed: int) -> bool:
         """Whether zeros would be right on every one of the cases."""
         answer = self.ask(do="strength", cases=[msgspec.to_builtins(c) for c in cases], seed=seed)
@@ -149,6 +155,8 @@ class _Judge:
     def rows(self) -> Iterator[Row]:
         todo: deque[tuple[CaseFacts, dict[str, Scalar]]] = deque()
         for case in self.cases:
+            if case.strided and self.variant.layouts != "any":
+                continue  # it would get a contiguous copy
             for knobs in self.variant.configurations:
                 skip = case.skip.get(label(self.variant.name, knobs), "")
                 if skip:

@@ -1,7 +1,8 @@
 """The oracle process: one for each Op. It knows the truth, and sees a candidate's bytes only after.
 
-Messages in: {do: specs, case}, {do: strength, cases}, {do: judge, case, runs, ...}.
-Out: {specs: [...]}, {zeros: bool},
+Messages in: {do: specs, case}, {do: strength, cases}, {do: zoo, cases, near},
+{do: judge, case, runs, ...}.
+Out: {specs: [...]}, {zeros: bool}, {zoo: [...]},
 {verdict: ...}, or {mistake: text} for a fault of the Op itself.
 """
 
@@ -13,7 +14,9 @@ from typing import Any
 import msgspec
 import torch
 
+from ..describe import case_facts, variant_facts
 from ..errors import AssayError, OpError
+from ..faults import told
 from ..inputs import dtype_name, inputs_of, tensor_bytes
 from ..op import Op
 from ..processes.channel import Channel
@@ -23,6 +26,7 @@ from .budget import Expected, arithmetic, clone, expect, output_specs
 from .compare import form, memory, poison_left, same_bits, same_values, unchanged, values
 from .protocol import Ran
 from .watched import watched
+from .zoo import hostile, unasked
 
 KEEP_BYTES = 4 << 30
 """Truths kept for the next variant on the same case."""
@@ -60,6 +64,9 @@ class Oracle:
         if message["do"] == "strength":
             cases = [msgspec.convert(c, Case) for c in message["cases"]]
             return {"zeros": self.zeros_pass(cases, message["seed"])}
+        if message["do"] == "zoo":
+            cases = [msgspec.convert(c, Case) for c in message["cases"]]
+            return {"zoo": self.zoo(cases, tuple(message["near"]), message["seed"])}
         if message["do"] == "specs":
             case = msgspec.convert(message["case"], Case)
             specs = output_specs(self.op, inputs_of(self.op, case, message["seed"]), case)
@@ -139,6 +146,22 @@ class Oracle:
             if answer is not True:
                 return Verdict(word="wrong value", detail=str(answer or "the Op's accept said no"))
         return Verdict(word="right", findings=("judged by the Op's own accept",))
+
+    def zoo(self, cases: list[Case], near: tuple[int, ...], seed: int) -> list[dict[str, Any]]:
+        """{facts} of every hostile case made of these, or {case, why} of one that asks nothing."""
+        variants, found = variant_facts(self.op), []
+        for one in hostile(self.op, cases, near, seed):
+            try:
+                facts = case_facts(self.op, one.case, variants, strided=one.strided)
+                runs = [self._known(one.case, s) for s in (seed, seed + 1)]
+                why = unasked(one, [(k.inputs, k.expected) for k in runs], self.op)
+            except Exception as error:  # noqa: BLE001 - whatever the Op's functions raise is told
+                why = told(error)
+            case = msgspec.to_builtins(one.case)
+            found.append(
+                {"case": case, "why": why} if why else {"facts": msgspec.to_builtins(facts)}
+            )
+        return found
 
     def zeros_pass(self, cases: list[Case], seed: int) -> bool:
         """Whether outputs of zeros would be right on every one of these cases."""

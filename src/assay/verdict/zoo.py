@@ -1,0 +1,164 @@
+"""The zoo of inputs: which hostile cases are made of those that an Op declares.
+
+For each dtype (and whatever else is no size) one declared case of moderate size is the base. Of it
+come other sizes, one at a time, and for each input other values and layouts (hostile.py). A case
+is only asked if the Op itself can answer it: if its inputs and reference take it and, for hostile
+values, if eager PyTorch in the same dtype is right there. So no kernel is asked for more than
+PyTorch gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..errors import OpError
+from ..hostile import CONTIGUOUS, LAYOUTS, SIZE, VALUES, applies
+from ..inputs import inputs_of
+from ..op import KINDS, Op
+from ..types import Case, Scalar
+from .budget import Expected, arithmetic, clone, outputs_of
+from .compare import within
+
+SIZES = (0, 1, 13, 65, 257, 1025)
+"""None, one, primes, just above powers of two."""
+GRID = 65_537
+"""Above what a grid may have in y and z."""
+MOST_INPUTS = 3
+"""Inputs that are made hostile, from the first."""
+SMALL, MODERATE, MOST = 64, 1 << 16, 1 << 21
+"""Elements: a base has more than the first and at most the second; no case has more than MOST."""
+CLIP = 96
+"""A size of the base where every declared case is larger than moderate."""
+
+
+@dataclass(frozen=True)
+class Hostile:
+    """One case of the zoo."""
+
+    case: Case
+    strided: bool = False
+    """Whether it shows only where inputs come in their own layout."""
+    compares: bool = False
+    """Whether eager must be right on it first: its values are hostile."""
+
+
+def hostile(op: Op, declared: list[Case], near: tuple[int, ...], seed: int) -> Iterator[Hostile]:
+    """Every case that the zoo has for these. near: sizes of blocks, to be exceeded by one."""
+    groups: dict[tuple[tuple[str, Scalar], ...], list[Case]] = {}
+    sizes = size_names(op, declared[0], seed)
+    for case in declared:
+        rest = tuple((n, v) for n, v in case.values.items() if n not in sizes)
+        groups.setdefault(rest, []).append(case)
+    for cases in groups.values():
+        base, inputs = _base(op, cases, sizes, seed)
+        yield from _sizes(op, base, sizes, near, inputs)
+        yield from _twists(op, base, inputs)
+
+
+def size_names(op: Op, case: Case, seed: int) -> list[str]:
+    """Names of the case's integers that change the shape of an input when they grow by one."""
+    shapes, names = _shapes(inputs_of(op, case, seed)), []
+    for name, value in case.values.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            continue
+        grown = _changed(op, case, {name: value + 1}, seed)
+        if grown is not None and _shapes(grown) != shapes:
+            names.append(name)
+    return names
+
+
+def _shapes(values: tuple[Any, ...]) -> list[tuple[int, ...]]:
+    return [tuple(v.shape) for v in values if isinstance(v, torch.Tensor)]
+
+
+def _changed(op: Op, case: Case, values: dict[str, Scalar], seed: int) -> tuple[Any, ...] | None:
+    """The inputs of a case with other values; None if the Op's inputs do not take them."""
+    try:
+        return inputs_of(op, Case({**case.values, **values}, case.seed), seed)
+    except OpError:
+        return None
+
+
+def _elements(values: tuple[Any, ...]) -> int:
+    return sum(v.numel() for v in values if isinstance(v, torch.Tensor))
+
+
+def _base(op: Op, cases: list[Case], sizes: list[str], seed: int) -> tuple[Case, tuple[Any, ...]]:
+    """The declared case of moderate size, or one with its sizes clipped, and its inputs."""
+    known = []
+    for case in sorted(cases, key=lambda c: _product(c, sizes)):
+        inputs = inputs_of(op, case, seed)
+        known.append((case, inputs))
+        if SMALL < _elements(inputs) <= MODERATE:
+            return known[-1]
+        if _elements(inputs) > MODERATE:
+            break
+    case, inputs = known[-1]
+    clipped: dict[str, Scalar] = {n: min(int(case.values[n]), CLIP) for n in sizes}
+    changed = _changed(op, case, clipped, seed)
+    if changed is not None and _elements(changed) > SMALL:
+        return Case({**case.values, **clipped}, case.seed), changed
+    return next((pair for pair in known if _elements(pair[1]) <= MODERATE), known[0])
+
+
+def _product(case: Case, sizes: list[str]) -> int:
+    total = 1
+    for name in sizes:
+        total *= max(1, int(case.values[name]))
+    return total
+
+
+def _sizes(
+    op: Op, base: Case, sizes: list[str], near: tuple[int, ...], inputs: tuple[Any, ...]
+) -> Iterator[Hostile]:
+    if _excluded(op, SIZE, ""):
+        return
+    elements = max(1, _elements(inputs))
+    for name in sizes:
+        own = max(1, int(base.values[name]))
+        for size in dict.fromkeys((*SIZES, *near, GRID)):
+            if size == base.values[name] or elements * size // own > MOST:
+                continue
+            yield Hostile(Case({**base.values, name: size}, base.seed, SIZE))
+
+
+def _twists(op: Op, base: Case, inputs: tuple[Any, ...]) -> Iterator[Hostile]:
+    names = op.input_names(len(inputs))
+    tensors = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
+    for index in tensors[:MOST_INPUTS]:
+        name = names[index]
+        for kind in KINDS:
+            if kind == SIZE or not applies(kind, inputs[index]) or _excluded(op, kind, name):
+                continue
+            if kind in VALUES and op.accept is not None:
+                continue  # what it accepts is its own matter
+            if kind in ("expanded", "broadcast") and name in op.mutates:
+                continue  # nothing can be written to it
+            case = Case(base.values, base.seed, f"{name}:{kind}")
+            yield Hostile(case, kind in LAYOUTS and kind not in CONTIGUOUS, kind in VALUES)
+
+
+def _excluded(op: Op, kind: str, name: str) -> bool:
+    return kind in op.excludes or f"{name}:{kind}" in op.excludes
+
+
+def unasked(one: Hostile, runs: list[tuple[tuple[Any, ...], Expected]], op: Op) -> str:
+    """Why a case with hostile values asks nothing: eager is not right on it. Else empty."""
+    if not one.compares:
+        return ""
+    for inputs, expected in runs:
+        roundoff = arithmetic([x.dtype for x in inputs if isinstance(x, torch.Tensor)], "")
+        try:
+            with torch.no_grad():
+                made = outputs_of(op, [clone(x) for x in inputs])
+        except OpError as error:
+            return str(error)
+        for index, (out, truth) in enumerate(zip(made, expected.truth)):
+            allowed = expected.allowed(index, roundoff, op.limit)
+            if not within(out, truth, allowed):
+                return "eager itself is not right here"
+    return ""
