@@ -31,12 +31,15 @@ class Kernel:
     counters: Counters | None = None
 
 
-def find_variant(op: Op, name: str) -> Variant:
-    """The variant as it is run: `compiled` becomes the compiled reference."""
+def find_variant(op: Op, name: str, *, dynamic: bool = False) -> Variant:
+    """The variant as it is run: `compiled` becomes the compiled reference.
+
+    dynamic: compiled once for all sizes.
+    """
     variant = op.find(name)
     if variant.way != "compiled" or variant.function is not op.reference:
         return variant
-    function = ways.way("compiled").function(op)
+    function = ways.way("compiled").function(op, dynamic=dynamic)
     return Variant(name, "compiled", function, fills=False, layouts="any")
 
 

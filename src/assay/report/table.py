@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ..clock.statistics import MARGIN, ratio, tick, verdict
 from ..types import GPU, Compiled, Machine, Row, Verdict
-from . import units
+from . import hostile, units
 
 STYLES = {"pass": "green", "fail": "red", "no evidence": "yellow", "absent": "dim"}
 SPREAD_SHARE = 100.0
@@ -23,9 +23,12 @@ COMPUTE_INTENSITY = 10
 
 def show(console: Console, rows: Sequence[Row], machine: Machine | None, timed: bool) -> None:
     """Prints every case of every op, then a summary and what to do next."""
-    for op, case in _in_order(rows):
-        mine = [r for r in rows if r.op == op and r.case == case]
+    declared = [row for row in rows if not row.case.zoo]
+    for op, case in _in_order(declared):
+        mine = [r for r in declared if r.op == op and r.case == case]
         _case(console, mine, machine, timed)
+    for op in dict.fromkeys(row.op for row in rows if row.case.zoo):
+        hostile.show(console, op, [row for row in rows if row.case.zoo and row.op == op])
     for line in builds(rows):
         _wrapped(console, line)
     console.print(Text(summary(rows), style="bold"))

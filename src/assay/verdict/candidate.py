@@ -50,8 +50,9 @@ def main(channel: Channel, settings: dict, tasks: list[dict]) -> None:
     try:
         watch = ways.watching(given.judge, lambda text: channel.send(note=text))
         op = load_op(given.target, given.op)
-        variant = find_variant(op, given.variant)
-        _prepare(given, variant, watch)
+        own = find_variant(op, given.variant)
+        general = find_variant(op, given.variant, dynamic=True)
+        _prepare(given, own, watch)
     except AssayError as error:
         channel.send(mistake=str(error))
         return
@@ -59,6 +60,7 @@ def main(channel: Channel, settings: dict, tasks: list[dict]) -> None:
         task = msgspec.convert(raw, Task)
         channel.send(phase="build", task=number)
         try:
+            variant = general if task.case.zoo else own
             answer = _answer(channel, given, op, variant, task, watch)
         except AssayError as error:
             channel.send(mistake=str(error))
@@ -144,7 +146,7 @@ def _answer(
             facts["barriers"] = msgspec.to_builtins(
                 left_out(watch, runs[0], again, Path(given.scratch) / "dropped")
             )
-    if variant.way == "compiled" and given.device == "cpu":
+    if variant.way == "compiled" and given.device == "cpu" and not task.case.zoo:
         facts["gpu_code"] = _gpu_code(channel, given, op, inputs)
     return {
         **facts,

@@ -17,7 +17,7 @@ from ..errors import AssayError
 from ..processes import Child, Ended, Status, TimedOut
 from ..session import Session, threads_for
 from ..target import Target
-from ..types import OUTCOMES, Barrier, Build, Case, Counters, Row, Scalar, Verdict
+from ..types import FAIL, OUTCOMES, Barrier, Build, Case, Counters, Row, Scalar, Verdict
 from .protocol import Settings
 
 LOAD_SECONDS, BUILD_SECONDS, RUN_SECONDS, ORACLE_SECONDS = 120.0, 600.0, 30.0, 600.0
@@ -293,6 +293,8 @@ class _Judge:
             if id(case) in self.why:
                 findings = (*verdict.findings, self.why[id(case)])
                 verdict = msgspec.structs.replace(verdict, findings=findings)
+            if case.strided and verdict.outcome == FAIL:
+                verdict = msgspec.structs.replace(verdict, advice=_blind(case.case))
             reason = verdict.detail
             word = verdict.word
             not_timed = "" if self.here.timed or word != "right" else self.here.reason
@@ -363,3 +365,12 @@ class _Judge:
             lines=self.variant.lines,
             **facts,
         )
+
+
+def _blind(case: Case) -> str:
+    """What to do about a variant that is wrong on a layout which it says it takes."""
+    name = case.zoo.partition(":")[0]
+    return (
+        f"it takes {name} for contiguous: use {name}.stride(), or declare "
+        'layouts="contiguous", and it is given a contiguous copy'
+    )

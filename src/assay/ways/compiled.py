@@ -23,8 +23,17 @@ def here(device: str) -> Here:
     return Here(judge=device, timed=True, env=env)
 
 
-def function(op: Op) -> Any:
-    """The reference under torch.compile for exactly the shapes it is called with."""
+MOST_COMPILATIONS = 64
+"""For one function: each dtype and layout of the zoo takes one, and sizes 0 and 1 do."""
+
+
+def function(op: Op, *, dynamic: bool = False) -> Any:
+    """The reference under torch.compile for exactly the shapes it is called with.
+
+    dynamic: for any shape, so that the many sizes of the zoo need few compilations.
+    """
     import torch
 
-    return torch.compile(op.reference, dynamic=False)
+    if dynamic:
+        torch._dynamo.config.recompile_limit = MOST_COMPILATIONS
+    return torch.compile(op.reference, dynamic=dynamic)
