@@ -37,10 +37,10 @@ def _masked(x: torch.Tensor, random: torch.Generator) -> torch.Tensor:
 
 def _zeros(x: torch.Tensor, random: torch.Generator) -> torch.Tensor:
     """0 and -0 by turns."""
-    flat = x.view(-1)
-    flat.zero_()
-    if not _positive(x):
-        flat[1::2] = -0.0
+    every_other = x.view(-1)[1::2]
+    zero = 0.0 if _positive(x) else -0.0
+    x.zero_()
+    every_other.fill_(zero)
     return x
 
 

@@ -20,7 +20,7 @@ from ..hostile import CONTIGUOUS, LAYOUTS, SIZE, VALUES, applies
 from ..inputs import inputs_of
 from ..op import KINDS, Op
 from ..types import Case, Scalar
-from .budget import Expected, arithmetic, clone, outputs_of
+from .budget import Expected, arithmetic, clone, output_specs, outputs_of
 from .compare import within
 
 SIZES = (0, 1, 13, 65, 257, 1025)
@@ -29,7 +29,7 @@ GRID = 65_537
 """Above what a grid may have in y and z."""
 MOST_INPUTS = 3
 """Inputs that are made hostile, from the first."""
-SMALL, MODERATE, MOST = 64, 1 << 16, 1 << 21
+SMALL, MODERATE, MOST = 64, 1 << 16, 1 << 22
 """Elements: a base has more than the first and at most the second; no case has more than MOST."""
 CLIP = 96
 """A size of the base where every declared case is larger than moderate."""
@@ -83,8 +83,13 @@ def _changed(op: Op, case: Case, values: dict[str, Scalar], seed: int) -> tuple[
         return None
 
 
-def _elements(values: tuple[Any, ...]) -> int:
-    return sum(v.numel() for v in values if isinstance(v, torch.Tensor))
+def _elements(op: Op, case: Case, inputs: tuple[Any, ...]) -> int:
+    """Elements of inputs and, unless those are many already, of outputs."""
+    given = sum(v.numel() for v in inputs if isinstance(v, torch.Tensor))
+    if given > MODERATE:
+        return given
+    specs = output_specs(op, inputs, case)
+    return given + sum(torch.Size(shape).numel() for shape, _ in specs)
 
 
 def _base(op: Op, cases: list[Case], sizes: list[str], seed: int) -> tuple[Case, tuple[Any, ...]]:
@@ -93,16 +98,17 @@ def _base(op: Op, cases: list[Case], sizes: list[str], seed: int) -> tuple[Case,
     for case in sorted(cases, key=lambda c: _product(c, sizes)):
         inputs = inputs_of(op, case, seed)
         known.append((case, inputs))
-        if SMALL < _elements(inputs) <= MODERATE:
+        elements = _elements(op, case, inputs)
+        if SMALL < elements <= MODERATE:
             return known[-1]
-        if _elements(inputs) > MODERATE:
+        if elements > MODERATE:
             break
     case, inputs = known[-1]
-    clipped: dict[str, Scalar] = {n: min(int(case.values[n]), CLIP) for n in sizes}
-    changed = _changed(op, case, clipped, seed)
-    if changed is not None and _elements(changed) > SMALL:
-        return Case({**case.values, **clipped}, case.seed), changed
-    return next((pair for pair in known if _elements(pair[1]) <= MODERATE), known[0])
+    clipped = Case({**case.values, **{n: min(int(case.values[n]), CLIP) for n in sizes}}, case.seed)
+    changed = _changed(op, case, clipped.values, seed)
+    if changed is not None and _elements(op, clipped, changed) > SMALL:
+        return clipped, changed
+    return known[0]
 
 
 def _product(case: Case, sizes: list[str]) -> int:
@@ -117,7 +123,7 @@ def _sizes(
 ) -> Iterator[Hostile]:
     if _excluded(op, SIZE, ""):
         return
-    elements = max(1, _elements(inputs))
+    elements = max(1, _elements(op, base, inputs))
     for name in sizes:
         own = max(1, int(base.values[name]))
         for size in dict.fromkeys((*SIZES, *near, GRID)):
