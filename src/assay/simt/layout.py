@@ -29,7 +29,13 @@ class BlockCount(ctypes.Structure):
 
 
 class Window(ctypes.Structure):
-    _fields_ = [("host", pointer), ("bytes", u64), ("written", pointer), ("flags", u64)]
+    _fields_ = [
+        ("host", pointer),
+        ("bytes", u64),
+        ("written", pointer),
+        ("flags", u64),
+        ("record", pointer),
+    ]
 
 
 class Fault(ctypes.Structure):

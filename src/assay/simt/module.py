@@ -28,6 +28,7 @@ from .memory import Memory, Window, number_blocks
 from .parameters import Packed, Parameters
 from .parse import parse
 from .ptx import Program
+from .record import Recorded, recording
 from .results import Tally, faults_of
 
 DEFAULT_ARCH = "sm_80"
@@ -54,6 +55,8 @@ class Launched:
     printed: str
     """What the kernel's printf wrote."""
     arch: str
+    record: Recorded | None = None
+    """Who touched what, if that was asked for."""
 
     @cached_property
     def counts(self) -> Counts:
@@ -109,6 +112,7 @@ class Kernel:
         order: int = 0,
         threads: int | None = None,
         one_program: bool = False,
+        record: int = 0,
     ) -> Launched:
         """Runs it: tensors are CPU tensors or NumPy arrays, written in place.
 
@@ -116,7 +120,8 @@ class Kernel:
         warps and blocks in order; else the seed of a permutation. threads: cores to use.
         one_program: a block is one program (Triton), of which threads without a part of their
         own do the loads of others again, for nothing: no race within a block is then told
-        between a read and a write of global memory.
+        between a read and a write of global memory. record: bytes that a record of who touches
+        which memory may take; 0 keeps none.
         Raises LaunchError for what can't be launched.
         """
         memory = memory or Memory()
@@ -124,12 +129,15 @@ class Kernel:
         limits.check(self.name, self.arch, self.code, *three, shared)
         parameters = Parameters(self.name, self.code.parameters, memory).pack(args)
         windows = [*self._own_windows(), *memory.windows]
-        threads = self._threads(math.prod(three[0]), threads, windows)
+        threads = 1 if record else self._threads(math.prod(three[0]), threads, windows)
+        shift = self.code.granule.bit_length() - 1
+        turns = not self.code.communicates
+        kept = self.name, *three, turns, shift, tuple(memory.windows), record
+        recorded = recording(*kept) if record else None
         if self.checks:
-            shift = self.code.granule.bit_length() - 1
             limits.room(self.name, sum(window.wants(threads, shift) for window in windows))
         before = [_Snapshot(window) for window in windows if window.bytes] if threads > 1 else []
-        given = (self, *three, parameters, windows, shared, order, one_program)
+        given = (self, *three, parameters, windows, shared, order, one_program, recorded)
         made = _Launch(*given, threads)
         made.run()
         if made.conflict:  # found between cores: run again on one, for the exact place
@@ -196,13 +204,14 @@ class _Launch:
         shared: int,
         order: int,
         one_program: bool,
+        recorded: Recorded | None,
         threads: int,
     ):
         self.environment = np.zeros(64, np.uint8)
         workspace = Window(self.environment.ctypes.data, 64, "the launch's workspace")
         windows = [*windows, workspace]
         self.kernel, self.windows, self.threads = kernel, windows, threads
-        self.grid, self.block = grid, block
+        self.grid, self.block, self.recorded = grid, block, recorded
         code = kernel.code
         blocks = math.prod(grid)
         self.shift = code.granule.bit_length() - 1
@@ -214,7 +223,9 @@ class _Launch:
         self.most_printed = MOST_PRINTED if code.prints else 1
         self.printed = ctypes.create_string_buffer(self.most_printed)
         self.bytes = self._bytes(parameters)
-        self.table = (layout.Window * max(1, len(windows)))(*map(_row, windows))
+        self.table = (layout.Window * max(1, len(windows)))(
+            *(_row(window, recorded) for window in windows)
+        )
         warps = -(-math.prod(block) // 32)
         resident = warps * (code.register_bytes + 32 * code.local_bytes + 4096) + 5 * (
             code.static_shared + shared
@@ -311,6 +322,7 @@ class _Launch:
             tally=self._tally(),
             printed=self.printed.raw[:written].rstrip(b"\0").decode(errors="replace"),
             arch=self.kernel.arch,
+            record=self.recorded,
         )
 
 
@@ -319,12 +331,14 @@ def _array(numbers: Any, fields: int) -> Any:
     return np.frombuffer(numbers, np.uint64).reshape(-1, fields)[:-1].copy()
 
 
-def _row(window: Window) -> layout.Window:
+def _row(window: Window, recorded: Recorded | None) -> layout.Window:
+    cells = recorded.cells(window) if recorded is not None else None
     return layout.Window(
         host=window.start,
         bytes=window.bytes,
         written=window.written.ctypes.data if window.written is not None else None,
         flags=int(window.read_only),
+        record=cells.ctypes.data if cells is not None else None,
     )
 
 

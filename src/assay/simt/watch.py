@@ -11,6 +11,7 @@ from .adapters import Compiled, Size
 from .counts import Counts
 from .memory import Memory
 from .module import load
+from .record import MOST_BYTES, Recorded
 from .results import Tally
 
 
@@ -31,11 +32,15 @@ class Watch:
     """By kernel: what its launches did."""
     archs: set[str] = field(default_factory=set)
     printed: list[str] = field(default_factory=list)
+    record: bool = False
+    """Whether to keep who touches which memory, launch by launch."""
+    records: list[Recorded] = field(default_factory=list)
 
     def clear(self) -> None:
         """Forgets everything, for the next run."""
         self.memory = Memory()
         self.faults, self.tallies, self.archs, self.printed = [], {}, set(), []
+        self.records = []
 
     def run(
         self, compiled: Compiled, grid: Size, block: Size, args: list[Any], shared: int
@@ -53,7 +58,10 @@ class Watch:
             memory=self.memory,
             order=self.order,
             one_program=compiled.way in ("triton", "inductor"),
+            record=self._room(),
         )
+        if done.record is not None:
+            self.records.append(done.record)
         self.faults += done.faults
         known = self.tallies.get(compiled.name)
         same = known is not None and known.code is done.tally.code
@@ -61,6 +69,11 @@ class Watch:
         if done.printed:
             self.printed.append(done.printed)
             print(done.printed, end="", flush=True)
+
+    def _room(self) -> int:
+        """Bytes that the next launch may record; 0: it is not to."""
+        used = sum(record.bytes for record in self.records)
+        return max(1, MOST_BYTES - used) if self.record else 0
 
     def counts(self) -> Counts:
         """What all launches did, by line of source."""

@@ -1,5 +1,5 @@
 // Global and constant memory: windows, bounds, bytes never written, races, sectors.
-#include "access.h"
+#include "record.h"
 #include "sync.h"
 
 namespace {
@@ -246,11 +246,13 @@ void load(Warp& W, u32 mask, const u64* given, u32 site, u8* pack, u32 kind) {
             const u64 offset = address[l] & OFFSET_MASK;
             if (launch.checks)
                 watch_read(W, window, number, l, offset, N, site, address[l], kind);
+            record_one(W, window, l, offset, N, READS);
             memcpy(pack + l * N, window.host + offset, N);
         });
         return;
     }
     Window& window = *lanes.window;
+    record(W, window, mask, lanes.offset, N, READS);
     const bool dense = is_dense<N>(lanes.offset, mask);
     if (launch.counts)
         count_global(W, site, mask, N,
@@ -295,6 +297,7 @@ void store(Warp& W, u32 mask, const u64* given, u32 site, const u8* pack, u32 ki
     if (dense) {
         const u64 offset = lanes.offset[0];
         Window& window = *lanes.window;
+        record(W, window, mask, lanes.offset, N, WRITES);
         if (launch.checks) {
             const bool quick = kind == PLAIN && N >> launch.granule_shift &&
                                write_dense(W, window, lanes.number, offset, LANES * N, site);
@@ -315,8 +318,9 @@ void store(Warp& W, u32 mask, const u64* given, u32 site, const u8* pack, u32 ki
         });
     }
     each_lane(mask, [&](u32 l) {
-        const u64 number = (address[l] >> WINDOW_SHIFT) - FIRST_WINDOW;
-        memcpy(launch.window[number].host + (address[l] & OFFSET_MASK), pack + l * N, N);
+        const Window& window = launch.window[(address[l] >> WINDOW_SHIFT) - FIRST_WINDOW];
+        record_one(W, window, l, address[l] & OFFSET_MASK, N, WRITES);
+        memcpy(window.host + (address[l] & OFFSET_MASK), pack + l * N, N);
     });
 }
 
@@ -354,6 +358,7 @@ u8* atomic_global(Warp& W, u32 lane, u64 address, u32 bytes, u32 site) {
         if (window.written) check_written(W, window, lane, offset, site, at[lane], bytes);
         watch_write(W, window, number, lane, offset, bytes, site, at[lane], ATOMIC, nullptr);
     }
+    record_one(W, window, lane, offset, bytes, UPDATES);
     return window.host + offset;
 }
 
@@ -370,6 +375,7 @@ const u8* source_of_copy(Warp& W, u32 lane, u64 address, u32 bytes, u32 size, u3
     const u64 number = (at[lane] >> WINDOW_SHIFT) - FIRST_WINDOW, offset = at[lane] & OFFSET_MASK;
     Window& window = launch.window[number];
     if (launch.checks) watch_read(W, window, number, lane, offset, bytes, site, at[lane], PLAIN);
+    record_one(W, window, lane, offset, bytes, READS);
     return window.host + offset;
 }
 

@@ -60,12 +60,23 @@ struct BlockCount {
     u64 warps, lanes;
 };
 
+// What was done to one granule of a window in a launch that is recorded; memory.py has the same.
+struct Cell {
+    u32 reads, writes, atomics;            // of lanes
+    u32 readers, writers;                  // changes of block: different ones, where they run in turn
+    u32 first_reader, last_reader;         // number of a block in its grid, from 1
+    u32 first_writer, last_writer;
+    u16 first_reading, last_reading;       // thread in its block
+    u16 first_writing, last_writing;
+};
+
 // Memory of one tensor or variable. A granule is the smallest access of the kernel, 1 to 4 bytes.
 struct Window {
     u8* host;
     u64 bytes;
     u8* written;   // a byte per byte, 1 once written; null: all of it is
     u64 flags;     // 1: read only
+    Cell* record;  // of each granule; null where nothing is recorded
 };
 
 struct Warp;
