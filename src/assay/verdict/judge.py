@@ -17,7 +17,7 @@ from ..errors import AssayError
 from ..processes import Child, Ended, Status, TimedOut
 from ..session import Session, threads_for
 from ..target import Target
-from ..types import FAIL, OUTCOMES, Barrier, Build, Case, Counters, Row, Scalar, Verdict
+from ..types import FAIL, OUTCOMES, Barrier, Build, Case, Counters, Row, Scalar, Strength, Verdict
 from .protocol import Settings
 
 LOAD_SECONDS, BUILD_SECONDS, RUN_SECONDS, ORACLE_SECONDS = 120.0, 600.0, 30.0, 600.0
@@ -113,10 +113,11 @@ class Oracle:
         made: list[dict[str, Any]] = self.ask(do="zoo", cases=raw, near=near, seed=seed)["zoo"]
         return made
 
-    def is_weak(self, cases: list[Case], seed: int) -> bool:
-        """Whether zeros would be right on every one of the cases."""
-        answer = self.ask(do="strength", cases=[msgspec.to_builtins(c) for c in cases], seed=seed)
-        return bool(answer["zeros"])
+    def strengths(self, cases: list[Case], seed: int) -> list[Strength]:
+        """What the cases of each dtype would notice."""
+        raw = [msgspec.to_builtins(case) for case in cases]
+        answer = self.ask(do="strength", cases=raw, seed=seed)
+        return msgspec.convert(answer["strengths"], list[Strength])
 
 
 def judge(
@@ -283,7 +284,8 @@ class _Judge:
                 self.here.device,
                 answer.get("arch") or self.here.judge,
             )
-            if self.here.judge == "simt" and not answer["arch"] and verdict.word == "right":
+            launched = answer.get("arch") or not verdict.total  # nothing to do launches nothing
+            if self.here.judge == "simt" and not launched and verdict.word == "right":
                 return self._absent(case, knobs, "it launched no kernel that could be watched")
             if answer.get("gpu_code") and verdict.word == "right":
                 verdict = self._with_gpu_code(case, verdict, answer["gpu_code"])
