@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from assay.rows import decode, find_run, read
-from assay.types import Machine, Row
+from assay.types import Machine, Row, Strength
 
 OP = """
 import torch
@@ -51,7 +51,8 @@ def test_json_prints_rows_alone_and_the_run_keeps_them(tmp_path: Path) -> None:
     assert all(isinstance(row, Row) for row in rows)
     kept = list(read(find_run("last", tmp_path)))
     assert isinstance(kept[0], Machine)
-    assert kept[1:] == rows
+    assert [noun for noun in kept if isinstance(noun, Row)] == rows
+    assert [noun.alive for noun in kept if isinstance(noun, Strength)] == [()]
     assert {(r.variant, r.word) for r in rows if isinstance(r, Row)} == {
         ("eager", "right"),
         ("eager/sum", "right"),

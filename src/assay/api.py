@@ -14,7 +14,7 @@ from .pipeline import Progress, Request, run
 from .rows import RUNS, Run
 from .session import Session
 from .target import StopImport, Target, from_object, parse
-from .types import Machine, Row, Scalar
+from .types import Row, Scalar
 
 if TYPE_CHECKING:
     from .simt.counts import Counts
@@ -105,6 +105,6 @@ def _run(target: str | Op | Target, *, timed: bool, **options: Any) -> list[Row]
     with Session(kept.folder / "logs") as session:
         for noun in run(session, Request((target,), timed=timed, **options), Progress()):
             kept.write(noun)
-            if not isinstance(noun, Machine):
+            if isinstance(noun, Row):
                 rows.append(noun)
     return rows

@@ -24,7 +24,7 @@ from .machine import cores
 from .processes import Ended
 from .session import Session, Stopped
 from .target import Target
-from .types import OUTCOMES, Case, Machine, Row, Scalar, replace
+from .types import OUTCOMES, Case, Machine, Row, Scalar, Strength, replace
 from .verdict.judge import Conditions, Oracle, judge
 from .ways import DEFAULT_ARCH
 
@@ -66,8 +66,13 @@ class Progress:
     note: Callable[[str], None] = lambda text: None
 
 
-def run(session: Session, request: Request, progress: Progress) -> Iterator[Row | Machine]:
-    """The machine, then every row. Raises AssayError for the user's mistakes, after the rows."""
+def run(
+    session: Session, request: Request, progress: Progress
+) -> Iterator[Row | Machine | Strength]:
+    """The machine; then of each Op what its cases would notice, and every row.
+
+    Raises AssayError for the user's mistakes, after the rows.
+    """
     machine = session.machine()
     yield machine
     device = _device(request.device, machine)
@@ -152,17 +157,20 @@ class _Loop:
         self.held: list[Row] = []
         """Right, and waiting to be timed."""
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[Row | Strength]:
         cases = list(self.op.cases)
         try:
             with Oracle(self.session, self.conditions, self.op.name) as oracle:
                 self.progress.step(f"{self.op.name}: reference in float64", 0, 1)
-                weak = oracle.is_weak([c.case for c in cases], self.conditions.seed)
+                strengths = self._strengths(oracle, cases)
+                yield from strengths
+                weak = {s.dtype: s.weak for s in strengths}
                 hostile, unasked = self._hostile(oracle)
                 yield from map(_stamped, unasked)
                 for row in self._judged(oracle, hostile if self.only else [*cases, *hostile]):
-                    if weak and row.word == "right":
-                        yield _stamped(_weakened(row))
+                    why = weak.get(str(row.case.values.get("dtype", "")), "")
+                    if why and row.word == "right" and not row.case.zoo:
+                        yield _stamped(_weakened(row, why))
                     elif (
                         row.word == "right"
                         and self.request.timed
@@ -179,6 +187,11 @@ class _Loop:
             held, self.held = self.held, []
             for row in held:
                 yield _stamped(replace(row, not_timed="the run ended before its turn"))
+
+    def _strengths(self, oracle: Oracle, cases: list[CaseFacts]) -> list[Strength]:
+        if self.only:
+            return []
+        return oracle.strengths([c.case for c in cases], self.conditions.seed)
 
     def _hostile(self, oracle: Oracle) -> tuple[list[CaseFacts], list[Row]]:
         """The zoo made of the Op's cases; and a row for each of it that asks nothing, with why."""
@@ -310,14 +323,9 @@ def _chosen(op: OpFacts, patterns: tuple[str, ...]) -> list[VariantFacts]:
     return found
 
 
-def _weakened(row: Row) -> Row:
+def _weakened(row: Row, why: str) -> Row:
     word = "check too weak"
-    return replace(
-        row,
-        outcome=OUTCOMES[word],
-        word=word,
-        reason="zeros would pass every case: choose inputs whose result is not near zero",
-    )
+    return replace(row, outcome=OUTCOMES[word], word=word, reason=why)
 
 
 def _stamped(row: Row) -> Row:

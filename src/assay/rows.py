@@ -18,9 +18,11 @@ from typing import Any
 import msgspec
 
 from .errors import RowsError
-from .types import SCHEMA, Machine, Row
+from .types import SCHEMA, Machine, Row, Strength
 
 RUNS = Path(".assay") / "runs"
+NOUNS = Row | Machine | Strength
+"""What a line can hold, told apart by its `kind`."""
 FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 """What JSON lacks, by the name under `$float`."""
 
@@ -30,7 +32,7 @@ def encode(noun: msgspec.Struct) -> bytes:
     return msgspec.json.encode(_floats_out(msgspec.to_builtins(noun)))
 
 
-def decode(line: bytes | str, kind: Any = Row | Machine, where: str = "this line") -> Any:
+def decode(line: bytes | str, kind: Any = NOUNS, where: str = "this line") -> Any:
     """The noun that `encode` wrote. Raises RowsError, naming `where`, for anything else."""
     try:
         raw = msgspec.json.decode(line)
@@ -54,8 +56,8 @@ def decode(line: bytes | str, kind: Any = Row | Machine, where: str = "this line
 
 
 def schema() -> dict[str, Any]:
-    """The published JSON Schema of a line: a Row or a Machine."""
-    made = msgspec.json.schema(Row | Machine)
+    """The published JSON Schema of a line: a Row, a Machine or a Strength."""
+    made = msgspec.json.schema(NOUNS)
     special = {
         "type": "object",
         "properties": {"$float": {"enum": ["nan", "inf", "-inf"]}},
@@ -125,7 +127,7 @@ class Run:
             return folder
         raise RowsError(f"making a run in {self.root}: 1000 runs began in this second; clear some")
 
-    def write(self, noun: Row | Machine) -> None:
+    def write(self, noun: Row | Machine | Strength) -> None:
         """Appends one line in one write, so that a cut-off run keeps whole lines."""
         if isinstance(noun, Machine):
             if noun.id in self._machines:
@@ -135,7 +137,7 @@ class Run:
             file.write(encode(noun) + b"\n")
 
 
-def read(path: str | os.PathLike[str]) -> Iterator[Row | Machine]:
+def read(path: str | os.PathLike[str]) -> Iterator[Row | Machine | Strength]:
     """Every noun of a rows file. Raises RowsError with the file and line of a fault."""
     try:
         lines = Path(path).read_bytes().splitlines()

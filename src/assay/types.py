@@ -123,6 +123,12 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     worst_at: tuple[int, ...] | None = None
     eager_worst: float | None = None
     """The same for the eager reference in the case's dtype: how hard this case is."""
+    rms: float | None = None
+    """Root mean square of all errors, in units of what rounding allows each element."""
+    eager_rms: float | None = None
+    """The same for the eager reference, where its errors were measured on the same scale."""
+    precision: str = ""
+    """The precision class that it was judged by, if right; else the one that it looks like."""
     bad: int | None = None
     """Number of elements beyond the limit, of `total`."""
     total: int | None = None
@@ -273,6 +279,38 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="row"
     def label(self) -> str:
         """Variant and knobs as printed: `triton BLOCK=1024`."""
         return " ".join([self.variant, *(f"{k}={v}" for k, v in self.knobs.items())])
+
+
+class Strength(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="strength"):
+    """What the cases of one Op and dtype would notice: wrong answers, made of the right one."""
+
+    schema: int = SCHEMA
+    op: str
+    dtype: str = ""
+    """The `dtype` that the cases share; empty where they name none."""
+    killed: dict[str, str] = {}
+    """Wrong answer to the label of the case that tells it from the right one."""
+    alive: tuple[str, ...] = ()
+    """Those that would pass every case. With any, the check is too weak."""
+    allowed: tuple[str, ...] = ()
+    """Slightly wrong ones that would pass: within what rounding, or the Op's limit, allows."""
+    equivalent: tuple[str, ...] = ()
+    """Those that are within one rounding of the right answer in every case: not counted."""
+    suggestion: str = ""
+    """Which inputs would tell those that live from the right answer."""
+    seconds: float | None = None
+
+    @property
+    def weak(self) -> str:
+        """Empty, or why what is right on these cases is no evidence."""
+        if not self.alive:
+            return ""
+        hint = f"; {self.suggestion}" if self.suggestion else ""
+        return f"{_listed(self.alive)} would pass every case{hint}"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def replace(noun: Any, **changes: Any) -> Any:

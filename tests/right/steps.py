@@ -10,7 +10,10 @@ def reference(x):
 
 
 def inputs(make, n):
-    return (make.full(n, value=1000, dtype="bfloat16"),)
+    """Small numbers, to which 2 can be added, and multiples of 4 between 512 and 1020."""
+    x = make.integers(n, low=128, high=256, dtype="bfloat16") * 4
+    x[::2] = make.integers(n // 2, low=1, high=100, dtype="bfloat16")
+    return (x,)
 
 
 op = assay.Op("steps", reference, inputs, cases=assay.grid(n=[8]))
@@ -19,9 +22,9 @@ op = assay.Op("steps", reference, inputs, cases=assay.grid(n=[8]))
 @op.variant("eager/rounded_up")
 def rounded_up(x):
     """1002 lies between 1000 and 1004, the values that bf16 has."""
-    return torch.full_like(x, 1004)
+    return torch.where(x > 256, x + 4, x + 2)
 
 
 @op.variant("eager/rounded_down")
 def rounded_down(x):
-    return torch.full_like(x, 1000)
+    return torch.where(x > 256, x, x + 2)

@@ -11,7 +11,7 @@ EXPECT = {
     "eager/tf32": ("lower precision", "looks like tf32, declared float32"),
     "eager/bfloat16": ("lower precision", "looks like bfloat16, declared float32"),
     "eager/float16": ("lower precision", "looks like float16, declared float32"),
-    "eager/running_sum": ("wrong value", "256, expected 4096"),
+    "eager/running_sum": ("wrong value", "256, expected"),
     "eager/running_sum_of_rows": ("wrong value", "every element"),
     "eager/no_maximum": ("wrong value", "NaN where the reference has none"),
 }
@@ -58,7 +58,7 @@ def ones_inputs(make, n):
     return (make.full(n, value=1, dtype="bfloat16"),)
 
 
-ones = assay.Op("ones", lambda x: x.sum(), ones_inputs, cases=assay.grid(n=[4096]))
+ones = assay.Op("ones", lambda x: x.sum(), ones_inputs, cases=assay.grid(n=[1024, 4096]))
 
 
 @ones.variant("eager/running_sum")

@@ -22,7 +22,7 @@ from ..report import table
 from ..rows import Run, encode
 from ..session import Session
 from ..target import Target, parse
-from ..types import Machine, Row
+from ..types import Machine, Row, Strength
 
 INTERRUPTED = 130
 PLAIN_SECONDS = 10.0
@@ -38,6 +38,7 @@ def run(given: dict[str, Any], *, timed: bool) -> int:
             raise AssayError(f"--require {way}: no such way; the ways are {', '.join(WAYS)}")
     kept = Run()
     rows: list[Row] = []
+    strengths: list[Strength] = []
     machine: Machine | None = None
     error: AssayError | None = None
     interrupted = False
@@ -49,10 +50,12 @@ def run(given: dict[str, Any], *, timed: bool) -> int:
                 kept.write(noun)
                 if isinstance(noun, Machine):
                     machine = noun
-                    continue
-                rows.append(noun)
-                if given["as_json"]:
-                    print(encode(noun).decode(), flush=True)
+                elif isinstance(noun, Strength):
+                    strengths.append(noun)
+                else:
+                    rows.append(noun)
+                    if given["as_json"]:
+                        print(encode(noun).decode(), flush=True)
         except KeyboardInterrupt:
             interrupted = True
         except AssayError as mistake:
@@ -62,7 +65,7 @@ def run(given: dict[str, Any], *, timed: bool) -> int:
     if not given["as_json"]:
         console = Console(highlight=False)
         if rows:
-            table.show(console, rows, machine, timed)
+            table.show(console, rows, machine, timed, strengths)
             console.print(f"rows: {_short(kept)}", soft_wrap=True)
     if not rows:
         shutil.rmtree(kept.folder)

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.text import Text
 
 from ..clock.statistics import MARGIN, ratio, tick, verdict
-from ..types import GPU, Compiled, Machine, Row, Verdict
-from . import hostile, units
+from ..types import GPU, Compiled, Machine, Row, Strength, Verdict
+from . import hostile, strength, units
 
 STYLES = {"pass": "green", "fail": "red", "no evidence": "yellow", "absent": "dim"}
 SPREAD_SHARE = 100.0
@@ -21,7 +21,13 @@ COMPUTE_INTENSITY = 10
 """FLOP a byte above which work, not traffic, is what a reader wants to see."""
 
 
-def show(console: Console, rows: Sequence[Row], machine: Machine | None, timed: bool) -> None:
+def show(
+    console: Console,
+    rows: Sequence[Row],
+    machine: Machine | None,
+    timed: bool,
+    strengths: Sequence[Strength] = (),
+) -> None:
     """Prints every case of every op, then a summary and what to do next."""
     declared = [row for row in rows if not row.case.zoo]
     for op, case in _in_order(declared):
@@ -29,6 +35,9 @@ def show(console: Console, rows: Sequence[Row], machine: Machine | None, timed: 
         _case(console, mine, machine, timed)
     for op in dict.fromkeys(row.op for row in rows if row.case.zoo):
         hostile.show(console, op, [row for row in rows if row.case.zoo and row.op == op])
+    for text, outcome in strength.lines(strengths):
+        for part in textwrap.wrap(text, console.width, subsequent_indent="  "):
+            console.print(Text(part, style=STYLES[outcome]))
     for line in builds(rows):
         _wrapped(console, line)
     console.print(Text(summary(rows), style="bold"))
@@ -248,6 +257,8 @@ def _untimed(rows: Sequence[Row], timed: bool) -> list[Line]:
 
 
 def _why(row: Row, timed: bool) -> str:
+    if row.word == "check too weak":
+        return ""  # it is the same for all: the line of the check's strength says it once
     if row.word != "right":
         return row.reason.replace(f"{Path.cwd()}{os.sep}", "")
     verdict = row.verdict
@@ -360,7 +371,7 @@ def advice(rows: Sequence[Row]) -> list[str]:
         found.append(f"next:  {row.label}, {row.word}{hint}")
         found.append(f"then:  assay check ... -k {row.variant}{case}")
     if any(r.word == "check too weak" for r in rows):
-        found.append("next:  choose inputs on which zeros are wrong; nothing here is evidence")
+        found.append("next:  choose inputs as the line `strength` says; nothing here is evidence")
     if not failed and any(r.verdict and judged_apart(r.verdict) for r in rows):
         found.append("next:  run the same command on a machine with a GPU to time what is right")
     return found

@@ -2,7 +2,7 @@
 
 Messages in: {do: specs, case}, {do: strength, cases}, {do: zoo, cases, near},
 {do: judge, case, runs, ...}.
-Out: {specs: [...]}, {zeros: bool}, {zoo: [...]},
+Out: {specs: [...]}, {strengths: [...]}, {zoo: [...]},
 {verdict: ...}, or {mistake: text} for a fault of the Op itself.
 """
 
@@ -25,6 +25,7 @@ from ..types import Case, Verdict
 from .budget import Expected, arithmetic, clone, expect, output_specs
 from .compare import form, memory, poison_left, same_bits, same_values, unchanged, values
 from .protocol import Ran
+from .strength import strengths
 from .watched import watched
 from .zoo import hostile, unasked
 
@@ -63,7 +64,8 @@ class Oracle:
     def answer(self, message: dict[str, Any]) -> dict[str, Any]:
         if message["do"] == "strength":
             cases = [msgspec.convert(c, Case) for c in message["cases"]]
-            return {"zeros": self.zeros_pass(cases, message["seed"])}
+            found = strengths(self.op, cases, message["seed"], self._truth)
+            return {"strengths": msgspec.to_builtins(found)}
         if message["do"] == "zoo":
             cases = [msgspec.convert(c, Case) for c in message["cases"]]
             return {"zoo": self.zoo(cases, tuple(message["near"]), message["seed"])}
@@ -163,22 +165,9 @@ class Oracle:
             )
         return found
 
-    def zeros_pass(self, cases: list[Case], seed: int) -> bool:
-        """Whether outputs of zeros would be right on every one of these cases."""
-        for case in cases:
-            known = self._known(case, seed)
-            if self.op.accept is not None:
-                zeros = [torch.zeros(s, dtype=d) for s, d in known.specs]
-                if self.op.accept(zeros, [clone(x) for x in known.inputs]) is not True:
-                    return False
-                continue
-            expected = known.expected
-            for index, truth in enumerate(expected.truth):
-                allowed = expected.allowed(index, known.roundoff(""), self.op.limit)
-                far = truth.abs() if truth.dtype is not torch.bool else truth.double()
-                if bool((~(far <= allowed)).any()):
-                    return False
-        return True
+    def _truth(self, case: Case, seed: int) -> tuple[tuple[Any, ...], Expected]:
+        known = self._known(case, seed)
+        return known.inputs, known.expected
 
     def _known(self, case: Case, seed: int) -> Known:
         key = (case.label, case.seed, seed)
