@@ -167,9 +167,9 @@ def applies(kind: str, value: Any) -> bool:
         return value.dim() in (4, 5) and value.shape[1] > 1
     if kind in LAYOUTS:
         return value.dim() >= 1
-    if kind == "masked" and (value.dim() == 0 or value.shape[-1] < 2 or _positive(value)):
+    if not value.is_floating_point() or value.itemsize < 2:
         return False
-    return value.is_floating_point() and value.itemsize >= 2
+    return kind != "masked" or (value.dim() > 0 and value.shape[-1] > 1 and not _positive(value))
 
 
 def twisted(values: tuple[Any, ...], names: list[str], zoo: str, seed: int) -> tuple[Any, ...]:

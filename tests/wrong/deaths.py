@@ -13,6 +13,7 @@ import torch
 
 import assay
 
+OPTIONS = {"deadline": 2.0}
 EXPECT = {
     "eager/raises": ("crashed", "ValueError: no such thing at "),
     "eager/raises_without_a_word": ("crashed", "KeyError: (no message)"),

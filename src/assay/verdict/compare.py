@@ -9,7 +9,7 @@ import torch
 
 from ..inputs import dtype_name, dtype_of
 from ..types import Verdict
-from .budget import CLASSES, Expected
+from .budget import CLASSES, Expected, largest_share
 from .buffers import Received, outside
 from .protocol import Ran, Shipped
 
@@ -172,35 +172,25 @@ def values(
     worst, flat = quick[worst_of] if quick else (0.0, 0)
     common = {"eager_worst": expected.eager_worst, "total": total}
     if all(share <= 1.0 for share, _ in quick):
-        at = place(flat, tuple(outs[worst_of].shape)) if total else None
+        at = place(flat, tuple(outs[worst_of].shape)) if outs and outs[worst_of].numel() else None
         return Verdict(word="right", worst=worst, worst_at=at, bad=0, **common), False
     return _explained(outs, expected, allowed, roundoff, common), True
 
 
-CHUNK = 1 << 18
-"""Elements compared at a time: they and their truth stay in a core's cache."""
-
-
 def _quick(out: torch.Tensor, truth: torch.Tensor, allowed: torch.Tensor) -> tuple[float, int]:
     """Largest share of the allowance, and where; inf as soon as anything needs a closer look."""
-    if not truth.is_floating_point() or truth.device.type != "cpu" or not out.numel():
+    if not truth.is_floating_point() or not out.numel():
         share, _ = _shares(out, truth, allowed)
         flat = share.reshape(-1)
         at = int(flat.argmax()) if flat.numel() else 0
         return (float(flat[at]) if flat.numel() else 0.0), at
-    worst, where = 0.0, 0
-    flats = [t.reshape(-1) for t in (out, truth, allowed)]
-    for start in range(0, flats[0].numel(), CHUNK):
-        mine, right, most = (t[start : start + CHUNK] for t in flats)
-        share = torch.sub(mine.to(torch.float64), right).abs_().div_(most)
-        top, at = share.max(0)
-        if not float(top) <= 1.0:  # NaN too: max gives NaN if there is one
-            share, _ = _shares(out, truth, allowed)
-            at = share.reshape(-1).argmax()
-            return float(share.reshape(-1)[at]), int(at)
-        if float(top) >= worst:
-            worst, where = float(top), start + int(at)
-    return worst, where
+    worst, at = largest_share(out, truth, allowed)
+    if worst <= 1.0:
+        return worst, at
+    share, _ = _shares(out, truth, allowed)
+    flat = share.reshape(-1)
+    at = int(flat.argmax())
+    return float(flat[at]), at
 
 
 def within(out: torch.Tensor, truth: torch.Tensor, allowed: torch.Tensor) -> bool:
