@@ -42,6 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "machine": BASE | {"processes"},
     "session": BASE | {"processes", "machine"},
     "faults": BASE,
+    "drawing": set(),
     "hostile": DECLARING,
     "inputs": DECLARING | {"faults", "hostile"},
     "lines": DECLARING,
@@ -63,7 +64,10 @@ ALLOWED: dict[str, set[str]] = {
     "report": BASE | {"rows", "clock.statistics"},
     "doctor": BASE,
     "counting": DECLARING | CHILDREN | {"simt", "single", "target", "ways"},
-    "api": DECLARING | CHILDREN | {"counting", "pipeline", "simt", "target"},
+    "mapping": DECLARING
+    | CHILDREN
+    | {"drawing", "inputs", "simt", "single", "target", "verdict", "ways"},
+    "api": DECLARING | CHILDREN | {"counting", "mapping", "pipeline", "simt", "target"},
 }
 """Parts that are not listed (the commands, the operators) may import anything, and no part that is
 listed may import them."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .api import bench as bench
     from .api import check as check
     from .api import counts as counts
+    from .api import coverage_map as coverage_map
     from .cases import grid as grid
     from .errors import AssayError as AssayError
     from .errors import NotSupported as NotSupported
@@ -35,6 +36,7 @@ _PLACES = {
     "bench": "api",
     "check": "api",
     "counts": "api",
+    "coverage_map": "api",
     "grid": "cases",
     "load_inline": "ways.extension:load_source",
 }

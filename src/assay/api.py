@@ -17,6 +17,7 @@ from .target import StopImport, Target, from_object, parse
 from .types import Row, Scalar
 
 if TYPE_CHECKING:
+    from .mapping.model import CoverageMap
     from .simt.counts import Counts
 
 ADAPT = ("like", "inputs", "fills", "kernelbench")
@@ -67,6 +68,32 @@ def counts(
 
     values = parse_values(case) if isinstance(case, str) else dict(case or {})
     return counted(_target(target), variant, values, arch).counts
+
+
+def coverage_map(
+    target: str | Op | Target,
+    variant: str,
+    *,
+    case: dict[str, Scalar] | str | None = None,
+    arch: str = "",
+    stepped: bool = False,
+) -> CoverageMap:
+    """Who reads and writes which element in one call of a variant; needs no GPU.
+
+    variant, case, arch: as in `counts`. stepped: in Triton's interpreter or Numba's simulator
+    instead of the compiled code; what can't be run as compiled code is run there anyway.
+
+        found = assay.coverage_map("softmax", "triton", case="rows=64 n=1025")
+        assert not found.tensors["output 0"].never_written
+        assert (found.tensors["x"].read_counts == 1).all()
+
+    Raises AssayError for a target, variant or case that there is not, NotRun for what can't be
+    run here.
+    """
+    from .mapping import mapped
+
+    values = parse_values(case) if isinstance(case, str) else dict(case or {})
+    return mapped(_target(target), variant, values, arch, stepped=stepped)
 
 
 def _target(target: str | Op | Target, **adapt: Any) -> Target:
