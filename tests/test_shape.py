@@ -37,7 +37,8 @@ ALLOWED: dict[str, set[str]] = {
     "rows": BASE,
     "cache": BASE,
     "cases": BASE,
-    "op": BASE | {"cache", "cases"},
+    "op": BASE | {"cache", "cases", "gradient"},  # Op.gradient makes another Op
+    "gradient": BASE | {"op"},
     "processes": BASE,
     "machine": BASE | {"processes"},
     "session": BASE | {"processes", "machine"},
@@ -55,7 +56,8 @@ ALLOWED: dict[str, set[str]] = {
     "describe": DECLARING | {"target", "adapt", "lines", "processes"},
     "verdict": DECLARING
     | CHILDREN
-    | {"adapt", "build", "describe", "faults", "hostile", "inputs", "simt", "target", "ways"},
+    | {"adapt", "build", "describe", "faults", "gradient", "hostile", "inputs"}
+    | {"simt", "target", "ways"},
     "clock": DECLARING
     | CHILDREN
     | {"build", "verdict", "describe", "faults", "inputs", "target", "ways"},

@@ -11,12 +11,15 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import cache
 from .cases import axis, cases_of, value_of
 from .errors import OpError
 from .types import Case, Scalar
+
+if TYPE_CHECKING:
+    from .gradient import Gradient
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -97,6 +100,7 @@ class Op:
     limit: a limit on |error| set by you, instead of what rounding allows; printed as such.
     excludes: hostile inputs that the Op does not promise to answer: kinds such as `nan`, `inf`,
         `size`, or those of one input, `x:denormal`; see `assay.hostile`.
+    of: of a gradient, what joins it to its forward; `gradient` sets it.
 
     Raises OpError for a declaration that can't work.
     """
@@ -116,6 +120,7 @@ class Op:
     accept: Callable[..., bool | str] | None = field(default=None, kw_only=True)
     limit: float | None = field(default=None, kw_only=True)
     excludes: tuple[str, ...] = field(default=(), kw_only=True)
+    of: Gradient | None = field(default=None, kw_only=True, repr=False)
     variants: list[Variant] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -156,6 +161,34 @@ class Op:
         by its line breaks) the built source comes first: `launch(k, out, x)`.
         """
         return self._mark(name, fills=True, source=source, **declared)
+
+    def gradient(
+        self,
+        reference: Callable[..., Any],
+        *,
+        saves: str | Iterable[str] = (),
+        wrt: str | Iterable[str],
+        name: str = "",
+        cases: Iterable[Any] | None = None,
+        excludes: str | Iterable[str] = (),
+        **declared: Any,
+    ) -> Op:
+        """The Op of this one's gradient, to which variants are added as to any other.
+
+        reference: the formula. It takes the gradient of each floating-point output, then the saved
+            values, and returns the gradient of each input that `wrt` names, in that order.
+        saves: names of inputs, or of outputs: `output1`, or any name where there is only one.
+        name: default `<name>_grad`. cases: default those of this Op in floating point.
+
+        Its inputs are made of this Op's: saved outputs are rounded to the case's dtype, as they
+        are in a model; output gradients are random. That the formula is the gradient is checked
+        once a case, in float64, against autograd of this Op's reference.
+
+        Raises OpError for names that are not there.
+        """
+        from .gradient import gradient_of
+
+        return gradient_of(self, reference, saves, wrt, name, cases, excludes, **declared)
 
     def _mark(
         self, name: str, *, fills: bool, source: str | None = None, **declared: Any

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import inspect
 import linecache
 import sys
 from importlib.machinery import ModuleSpec
@@ -77,8 +78,9 @@ def from_object(value: Any, cells: Path) -> Target:
         raise TargetError(
             f"{value!r} is no target: pass an Op, or a string such as 'softmax' or 'file.py:name'"
         )
-    file = getattr(getattr(value.inputs, "__code__", None), "co_filename", "")
-    module = module_of(value.inputs)
+    made = inspect.unwrap(value.inputs)  # a gradient's inputs are made of its forward's
+    file = getattr(getattr(made, "__code__", None), "co_filename", "")
+    module = module_of(made)
     if module is not None and module.__name__.startswith("assay.ops."):
         return Target(text=value.name, module=module.__name__, name=value.name)
     if not Path(file).is_file():

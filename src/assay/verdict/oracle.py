@@ -24,6 +24,7 @@ from ..target import Target, load_op
 from ..types import Case, Verdict
 from .budget import Expected, arithmetic, clone, expect, output_specs
 from .compare import form, memory, poison_left, same_bits, same_values, unchanged, values
+from .joined import as_gradient, check_formula
 from .protocol import Ran
 from .strength import strengths
 from .watched import watched
@@ -60,6 +61,8 @@ class Oracle:
     def __init__(self, op: Op, device: str):
         self.op, self.device = op, device
         self._kept: OrderedDict[tuple[str, int, int], Known] = OrderedDict()
+        self._joined: set[tuple[str, int]] = set()
+        """Cases for which a gradient's formula was found to be its forward's."""
 
     def answer(self, message: dict[str, Any]) -> dict[str, Any]:
         if message["do"] == "strength":
@@ -76,6 +79,8 @@ class Oracle:
         runs = [msgspec.convert(r, Ran) for r in message["runs"]]
         case = msgspec.convert(message["case"], Case)
         verdict = self.judge(case, runs, message["precision"], message["device"])
+        if self.op.of is not None:
+            verdict = as_gradient(self.op, verdict, self._known(case, runs[0].seed).inputs)
         return {"verdict": msgspec.to_builtins(verdict)}
 
     def judge(self, case: Case, runs: list[Ran], precision: str, device: str) -> Verdict:
@@ -175,6 +180,9 @@ class Oracle:
             self._kept.move_to_end(key)
             return self._kept[key]
         inputs = inputs_of(self.op, case, seed)
+        if self.op.of is not None and not case.zoo and (case.label, case.seed) not in self._joined:
+            check_formula(self.op, case, seed)
+            self._joined.add((case.label, case.seed))
         known = Known(self.op, case, inputs, self._place(inputs))
         self._kept[key] = known
         while len(self._kept) > 2 and sum(k.bytes for k in self._kept.values()) > KEEP_BYTES:
