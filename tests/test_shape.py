@@ -56,6 +56,7 @@ ALLOWED: dict[str, set[str]] = {
     "describe": DECLARING | {"target", "adapt", "lines", "processes"},
     "verdict": DECLARING
     | CHILDREN
+    | {"drawing"}
     | {"adapt", "build", "describe", "faults", "gradient", "hostile", "inputs"}
     | {"simt", "target", "ways"},
     "clock": DECLARING

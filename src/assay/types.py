@@ -137,6 +137,10 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[str, ...] = ()
     """What is worth knowing of a kernel that is right, e.g. that two runs differ in some bits."""
 
+    map: str = ""
+    """Of an output that is not wholly written, or wrong in part: which elements, as a grid of
+    characters; a few lines."""
+
     @property
     def outcome(self) -> str:
         return OUTCOMES[self.word]

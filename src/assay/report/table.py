@@ -69,6 +69,8 @@ def _case(console: Console, rows: list[Row], machine: Machine | None, timed: boo
     label = min(LABEL, max(len(line.label) for line in found))
     for line in found:
         _print(console, line, label)
+        for part in line.map.splitlines():
+            console.print(Text(f"    {part}"), soft_wrap=True)
     console.print()
 
 
@@ -129,6 +131,8 @@ class Line:
     spread: str
     note: str
     outcome: str
+    map: str = ""
+    """Which elements of an output a failure is about."""
 
 
 def lines(rows: Sequence[Row], timed: bool, machine: Machine | None = None) -> list[Line]:
@@ -252,7 +256,9 @@ def _untimed(rows: Sequence[Row], timed: bool) -> list[Line]:
     for (variant, word, why), same in groups.items():
         label = same[0].label if len(same) == 1 else f"{variant} ({len(same)} configurations)"
         note = word + (f": {why}" if why else "") + _compiled(same)
-        found.append(Line(label, "", "", note, same[0].outcome))
+        verdict = same[0].verdict
+        shown = verdict.map if verdict else ""
+        found.append(Line(label, "", "", note, same[0].outcome, shown))
     return sorted(found, key=lambda line: order[line.outcome])
 
 

@@ -9,6 +9,7 @@ Out: {specs: [...]}, {strengths: [...]}, {zoo: [...]},
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -23,8 +24,10 @@ from ..processes.channel import Channel
 from ..target import Target, load_op
 from ..types import Case, Verdict
 from .budget import Expected, arithmetic, clone, expect, output_specs
+from .buffers import Received
 from .compare import form, memory, poison_left, same_bits, same_values, unchanged, values
 from .joined import as_gradient, check_formula
+from .picture import beyond, pictured
 from .protocol import Ran
 from .strength import strengths
 from .watched import watched
@@ -79,6 +82,8 @@ class Oracle:
         runs = [msgspec.convert(r, Ran) for r in message["runs"]]
         case = msgspec.convert(message["case"], Case)
         verdict = self.judge(case, runs, message["precision"], message["device"])
+        places = partial(self._wrong_places, case, message["precision"])
+        verdict = pictured(verdict, runs, places)
         if self.op.of is not None:
             verdict = as_gradient(self.op, verdict, self._known(case, runs[0].seed).inputs)
         return {"verdict": msgspec.to_builtins(verdict)}
@@ -142,6 +147,15 @@ class Oracle:
         if self.op.deterministic:
             return Verdict(word="not the same twice", detail=note, advice="fix the order of sums")
         return msgspec.structs.replace(worst, findings=(*worst.findings, note))
+
+    def _wrong_places(self, case: Case, precision: str, run: Ran, index: int) -> torch.Tensor:
+        """Where an output of a run is wrong, for the picture of a verdict."""
+        known = self._known(case, run.seed)
+        if self.op.accept is not None:  # there is no one right answer to be beyond
+            return torch.zeros(run.outputs[index].shape, dtype=torch.bool)
+        allowed = known.expected.allowed(index, known.roundoff(precision), self.op.limit)
+        out = Received(run.outputs[index]).tensor()
+        return beyond(out, known.expected.truth[index], allowed)
 
     def _accepted(self, runs: list[Ran], known: list[Known]) -> Verdict:
         from .buffers import Received
