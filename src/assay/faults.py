@@ -21,6 +21,7 @@ LAUNCH = re.compile(
     re.IGNORECASE,
 )
 POWER = re.compile(r"arange's range must be a power of 2")
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
 MOST_TEXT = 400
 HERE = Path(__file__).parent
 LIBRARIES = [Path(p) for n, p in sysconfig.get_paths().items() if n not in ("data", "scripts")]
@@ -53,7 +54,9 @@ def word_of(error: BaseException) -> tuple[str, str]:
         said = "the range of tl.arange must be a power of two: round the block up, mask the rest"
         return "did not build", f"{said}{where}"
     if name == "CompilationError" and "triton" in type(error).__module__:
-        return "did not build", f"{text}{where}"
+        return "did not build", f"{_last_line(error)}{where}"
+    if any(c.__name__ == "NumbaError" for c in type(error).__mro__):
+        return "did not build", f"{_reason(error)}{where}"
     return "crashed", told(error)
 
 
@@ -72,6 +75,19 @@ def _text(error: BaseException) -> str:
 def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in _text(error).splitlines() if line.strip()]
     return lines[0][:MOST_TEXT] if lines else "(no message)"
+
+
+def _last_line(error: BaseException) -> str:
+    """Triton shows the kernel first, up to the line that is wrong, and then says what is wrong."""
+    lines = [line.strip() for line in _text(error).splitlines() if line.strip()]
+    return lines[-1][:MOST_TEXT] if lines else "(no message)"
+
+
+def _reason(error: BaseException) -> str:
+    """Numba says first in which step it failed, and then why."""
+    lines = [ANSI.sub("", line).strip() for line in _text(error).splitlines()]
+    said = [line for line in lines if line and not line.startswith("Failed in ")]
+    return f"{type(error).__name__}: {said[0][:MOST_TEXT] if said else '(no message)'}"
 
 
 def _where(error: BaseException) -> str:

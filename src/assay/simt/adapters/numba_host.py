@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ... import hardware
-from ...errors import NotRun
+from ...errors import NotRun, NotSupported
 
 
 class DeviceArray(np.ndarray):
@@ -139,7 +139,8 @@ def array_of(value: Any) -> Any:
     try:
         return value.detach().numpy()
     except TypeError:
-        raise NotRun(f"Numba takes no arrays of {value.dtype}") from None
+        kind = str(value.dtype).removeprefix("torch.")
+        raise NotSupported(f"{kind}: Numba's arrays have no such type") from None
 
 
 def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: Any = None) -> Any:
