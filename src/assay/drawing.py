@@ -21,6 +21,9 @@ LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MIXED = "+"
 """Different numbers in one character, each element with one."""
 WIDTH, HEIGHT = 64, 16
+"""Cells of a vector's row, which then begins at a power of two, and rows, at most."""
+NARROW = 56
+"""Cells of a row where its label has several numbers: 80 columns with it."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,10 @@ class Grid:
     columns_each: int
 
 
-def grid(codes: Any, width: int = WIDTH, height: int = HEIGHT) -> Grid:
-    """The codes of a tensor, at most `height` rows of `width` cells."""
+def grid(codes: Any, width: int = 0, height: int = HEIGHT) -> Grid:
+    """The codes of a tensor, at most `height` rows of `width` cells; 0: what 80 columns take."""
     shape, starts = codes.shape, list[tuple[int, ...]]()
+    width = width or (WIDTH if len(shape) < 2 else NARROW)
     if not codes.size:
         return Grid((), (), 1, 1)
     if len(shape) < 2:
