@@ -7,7 +7,7 @@ import assay
 FINDS = {
     "eager/coarse": "limit set by you: |error| <= 0.01",
     "eager/other_order": "judged by the Op's own accept",
-    "eager/jitters": "two runs on the same inputs differ in some bits",
+    "eager/jitters": "two runs on the same inputs differ in ",
 }
 
 
@@ -52,4 +52,4 @@ calls = []
 @loose.variant("eager/jitters")
 def jitters(x):
     calls.append(None)
-    return x.exp() * (1 + 1.2e-7 * len(calls))
+    return x.exp() * (1 + 1.2e-7 * (len(calls) % 3))

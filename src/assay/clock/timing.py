@@ -27,8 +27,7 @@ from ..inputs import dtype_of, inputs_of, varies
 from ..op import Op
 from ..processes.channel import Channel
 from ..target import load_op
-from ..verdict.buffers import POISONS, fence_like, fenced, ship
-from ..verdict.candidate import plain
+from ..verdict.buffers import POISONS, fence_like, fenced, plain, ship
 from ..verdict.protocol import Ran
 from . import cpu, events
 from .protocol import Entry, Plan

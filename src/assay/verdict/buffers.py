@@ -8,22 +8,21 @@ an output that holds the outside's byte in both was read from there.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..inputs import dtype_name, dtype_of
-from .protocol import Shipped
+from .protocol import POISONS, Shipped
 
 if TYPE_CHECKING:
     from ..simt import Watch
 
-POISONS = (0xFF, 0x7B)
-"""0xFF.. is NaN in every float format and -1 in every integer; 0x7B.. is large and finite."""
 INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 GUARD = 1 << 16
 """Bytes before and after: an unmasked store of a whole block of 16,384 floats ends inside."""
@@ -98,6 +97,11 @@ class Poisoned(TorchDispatchMode):
             "new_empty_strided",
         }
     )
+    FILLED = frozenset(
+        {"zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones"}
+        | {"full", "full_like", "new_full"}
+    )
+    """These are fenced too, since what writes past their end is found by the guards alone."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -111,17 +115,58 @@ class Poisoned(TorchDispatchMode):
         """Kept, so that guards can be looked at later and no address is given out twice."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        made = func(*args, **(kwargs or {}))
+        name, kwargs = func._overloadpacket.__name__, kwargs or {}
+        if name == "resize_" and _fenceable(args[0]):
+            return self._resized(func, *args, **kwargs)
+        out = kwargs.get("out")
+        room = out.numel() if isinstance(out, torch.Tensor) else 0
+        made = func(*args, **kwargs)
         if self.watch is not None:
-            _note_writes(self.watch, func._schema, args, kwargs or {})
-        if func._overloadpacket.__name__ not in self.NAMES or not _fenceable(made):
+            _note_writes(self.watch, func._schema, args, kwargs)
+        if room and out.numel() > room and self._is_fence(out):
+            self._moved(out)
+        # What is empty has no room for guards; it can only be resized, which makes new memory.
+        if name not in self.NAMES and name not in self.FILLED:
             return made
+        return self._fence(made, name in self.FILLED) if _fenceable(made) and made.numel() else made
+
+    def _fence(self, made: torch.Tensor, filled: bool) -> torch.Tensor:
+        """Its double between guards, with its values if it has any."""
         fence = fenced(tuple(made.shape), made.stride(), made.dtype, str(made.device), self.poison)
+        if filled:
+            fence.copy_(made)
         self.fences.append(fence)
         if self.watch is not None:
             start, size = inside(fence)
-            self.watch.memory.add(start, size, name="its own buffer", written=False, keep=fence)
+            self.watch.memory.add(start, size, name="its own buffer", written=filled, keep=fence)
         return fence
+
+    def _is_fence(self, value: torch.Tensor) -> bool:
+        block = value.untyped_storage().data_ptr()
+        return any(fence.untyped_storage().data_ptr() == block for fence in self.fences)
+
+    def _resized(self, func: Any, value: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """What outgrows its memory gets new memory with guards: its elements, then poison."""
+        meta = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+        wanted = func(meta, *args, **kwargs)
+        size = span(tuple(wanted.shape), wanted.stride()) * value.element_size()
+        storage = value.untyped_storage()
+        end = storage.nbytes() - (GUARD if self._is_fence(value) else 0)
+        start = value.storage_offset() * value.element_size()
+        if start + size <= end:
+            return cast(torch.Tensor, func(value, *args, **kwargs))
+        fence = self._fence(torch.empty_like(wanted, device=value.device), False)
+        kept = torch.empty(0, dtype=torch.uint8, device=value.device).set_(storage)[start:end]
+        if kept.numel():
+            raw = kept.new_empty(0).set_(fence.untyped_storage())
+            raw[GUARD : GUARD + kept.numel()].copy_(kept)
+        return value.set_(fence)
+
+    def _moved(self, out: torch.Tensor) -> None:
+        """Torch made room for a result in our guards: it moves to memory of its own."""
+        block = out.untyped_storage().data_ptr()
+        self.fences = [f for f in self.fences if f.untyped_storage().data_ptr() != block]
+        out.set_(self._fence(out, True))
 
 
 def inside(fence: torch.Tensor) -> tuple[int, int]:
@@ -163,7 +208,40 @@ def poisoned(poison: int, active: bool, watch: Watch | None = None) -> Iterator[
 
 def is_dense(value: Any) -> bool:
     """Whether it is a plain tensor whose memory can be looked at."""
-    return type(value) is torch.Tensor and value.layout is torch.strided
+    return kind_of(value) == "tensor"
+
+
+def kind_of(value: Any) -> str:
+    """`tensor` for a plain dense one, which is all that an output may be; else what it is.
+
+    Anything else may compute its values only when somebody looks, outside of every timed call.
+    """
+    if type(value) is not torch.Tensor:
+        return type(value).__name__
+    if value.layout is not torch.strided:
+        return str(value.layout)
+    if value.device.type == "meta":
+        return "meta tensor"
+    if value.is_quantized:
+        return "quantized tensor"
+    if torch._is_functional_tensor(value) or torch._is_zerotensor(value):
+        return "lazy tensor"
+    if torch._C._functorch.is_functorch_wrapped_tensor(value):
+        return "tensor of torch.func"
+    return "tensor"
+
+
+def plain(value: Any) -> Any:
+    """A NumPy array as the tensor over its memory; a parameter or a conjugate view as its values.
+
+    A class derived from one of them is left as it is: its own code would compute what it holds.
+    """
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and type(value) in (numpy.ndarray, *numpy.sctypeDict.values()):
+        return torch.from_numpy(numpy.ascontiguousarray(value))
+    if type(value) is torch.nn.Parameter:
+        return value.detach()
+    return value.resolve_conj().resolve_neg() if is_dense(value) else value
 
 
 def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -195,21 +273,19 @@ def ship(
 ) -> Shipped:
     """Writes the whole block of a tensor to `path`; `blocks` are storages that carry guards."""
     if not is_dense(value):
-        kind = type(value).__name__ if type(value) is not torch.Tensor else str(value.layout)
+        kind = kind_of(value)
         return Shipped(
             path="", shape=(), stride=(), dtype="", device="", offset=0, fenced=False, kind=kind
         )
+    if value.device.type == "meta":  # it has no memory to be looked at
+        shape, dtype = tuple(value.shape), dtype_name(value.dtype)
+        return Shipped(
+            path="", shape=shape, stride=(), dtype=dtype, device="meta", offset=0, fenced=False
+        )
     is_fenced = value.untyped_storage().data_ptr() in blocks
-    if is_fenced:
-        storage = value.untyped_storage()
-        raw = torch.empty(0, dtype=torch.uint8, device=value.device).set_(storage)
-        offset = value.storage_offset() * value.element_size()
-        stride = value.stride()
-    else:
-        stride = value.stride()
-        flat = value.detach().as_strided((span(value.shape, stride),), (1,), value.storage_offset())
-        raw, offset = flat.contiguous().view(torch.uint8), 0
-    raw.cpu().numpy().tofile(path)
+    offset = value.storage_offset() * value.element_size() if is_fenced else 0
+    stride = value.stride()
+    raw_of(value, is_fenced).cpu().numpy().tofile(path)
     return Shipped(
         path=str(path),
         shape=tuple(value.shape),
@@ -221,6 +297,16 @@ def ship(
         exact=is_fenced and exact,
         shares=shares,
     )
+
+
+def raw_of(value: torch.Tensor, whole: bool) -> torch.Tensor:
+    """The bytes of a tensor in the order in which they lie; whole: those of all its block."""
+    if whole:
+        raw = torch.empty(0, dtype=torch.uint8, device=value.device)
+        return raw.set_(value.untyped_storage())
+    size = span(tuple(value.shape), value.stride())
+    flat = value.detach().as_strided((size,), (1,), value.storage_offset())
+    return flat.contiguous().view(torch.uint8)
 
 
 def guards(block: torch.Tensor, poison: int) -> tuple[int, int]:

@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,10 +19,15 @@ from ..processes import Child, Ended, Status, TimedOut
 from ..session import Session, threads_for
 from ..target import Target
 from ..types import FAIL, OUTCOMES, Barrier, Build, Case, Counters, Row, Scalar, Strength, Verdict
-from .protocol import Settings
+from .protocol import Ran, Settings, runs_of
 
 LOAD_SECONDS, BUILD_SECONDS, RUN_SECONDS, ORACLE_SECONDS = 120.0, 600.0, 30.0, 600.0
 MOST_CRASHES = 3
+OWN_WORDS = frozenset(
+    {"not run", "did not build", "did not launch", "not supported", "out of memory", "crashed"}
+    | {"tampered"}
+)
+"""What a candidate may say of itself. Anything better is said by the oracle alone, of bytes."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +155,7 @@ class _Judge:
         """What judges it where its compiled code can't be run here."""
         self.name = f"{op.name} {variant.name}"
         self._phase, self._seconds = "loading", LOAD_SECONDS
+        self._scratch = Path()
         self.unchecked: list[tuple[CaseFacts, dict[str, Scalar], str]] = []
         self.why: dict[int, str] = {}
         """Why a case's compiled code could not be run, where something else judged it."""
@@ -204,6 +211,7 @@ class _Judge:
             for c, k in todo
         ]
         args = {"settings": self._settings(scratch), "tasks": tasks}
+        self._scratch = Path(scratch)
         env = {"OMP_NUM_THREADS": str(threads_for(self.conditions.workers)), **self.here.env}
         with self.session.child(
             "assay.verdict.candidate:main", args, name=self.name, env=env
@@ -270,6 +278,10 @@ class _Judge:
                 return message
 
     def _row(self, case: CaseFacts, knobs: dict[str, Scalar], answer: dict[str, Any]) -> Row:
+        forged = _forged(answer, self.conditions.seed, self._scratch)
+        if forged:
+            reason = f"its process sent what Assay's own code never sends: {forged}"
+            return self._make(case, knobs, "tampered", reason)
         facts: dict[str, Any] = {}
         if answer.get("build"):
             facts["build"] = msgspec.convert(answer["build"], Build)
@@ -367,6 +379,47 @@ class _Judge:
             lines=self.variant.lines,
             **facts,
         )
+
+
+def _forged(answer: dict[str, Any], seed: int, scratch: Path) -> str:
+    """What in an answer can't come from the candidate's own code; empty if nothing is.
+
+    A kernel finds its process's socket if it looks for it. It can't forge a right answer, for the
+    oracle compares bytes with a truth that no candidate knows; but it must not choose the inputs
+    either, ship another process's files, or stop the parent with nonsense.
+    """
+    try:
+        if "ran" not in answer:
+            word, _ = str(answer["word"]), str(answer["reason"])
+            return "" if word in OWN_WORDS else f"the verdict {word!r}"
+        runs = [msgspec.convert(run, Ran) for run in answer["ran"]]
+        ran = [*runs]
+        if answer.get("gpu_code") and "ran" in answer["gpu_code"]:
+            ran.append(msgspec.convert(answer["gpu_code"]["ran"], Ran))
+        for name, kind in (("build", Build), ("counters", Counters)):
+            if answer.get(name):
+                msgspec.convert(answer[name], kind)
+        for barrier in answer.get("barriers") or ():
+            msgspec.convert(barrier, Barrier)
+    except (msgspec.ValidationError, KeyError, TypeError) as error:
+        return f"a message without sense ({error})"
+    if tuple((run.seed, run.poison) for run in runs) != runs_of(seed):
+        return "runs that were not asked for"
+    if any(run.seed != seed for run in ran[len(runs) :]):
+        return "inputs that were not asked for"
+    return foreign(ran, scratch)
+
+
+def foreign(runs: list[Ran], scratch: Path) -> str:
+    """A file among those shipped that is not the process's own, or empty."""
+    for run in runs:
+        for shipped in (*run.outputs, *(s for _, s in run.inputs)):
+            path = Path(shipped.path)
+            if shipped.path and (
+                path.is_symlink() or scratch.resolve() not in path.resolve().parents
+            ):
+                return f"the file {path.name} of somebody else"
+    return ""
 
 
 def _blind(case: Case) -> str:

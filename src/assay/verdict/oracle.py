@@ -26,10 +26,12 @@ from ..types import Case, Verdict
 from .budget import Expected, arithmetic, clone, expect, output_specs
 from .buffers import Received
 from .compare import form, memory, poison_left, same_bits, same_values, unchanged, values
+from .honest import kept, spread, unfinished, unsound
 from .joined import as_gradient, check_formula
 from .picture import beyond, pictured
 from .protocol import Ran
 from .strength import strengths
+from .tamper import Taken, Tampered
 from .watched import watched
 from .zoo import hostile, unasked
 
@@ -45,13 +47,23 @@ def main(channel: Channel, target: dict, op: str, device: str, threads: int) -> 
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     oracle: Oracle | None = None
+    taken = Taken()
     while True:
         message = channel.receive()
         assert message is not None
         try:
             if oracle is None:
                 oracle = Oracle(load_op(msgspec.convert(target, Target), op), device)
-            channel.send(**oracle.answer(message))
+            judges = message["do"] == "judge"
+            if judges:
+                taken.check()
+            answer = oracle.answer(message)
+            if judges:
+                taken.check()
+            channel.send(**answer)
+        except Tampered as found:
+            detail = f"{found}, in the process that knows the truth"
+            channel.send(verdict={"word": "tampered", "detail": detail})
         except AssayError as error:
             channel.send(mistake=str(error))
         except torch.cuda.OutOfMemoryError as error:
@@ -93,10 +105,10 @@ class Oracle:
 
         The first two runs have different inputs and poisons; a third repeats the first.
         """
-        seen = watched(runs)
+        op, known = self.op, [self._known(case, run.seed) for run in runs[:2]]
+        seen = unsound(runs, known[0].inputs) or watched(runs) or unfinished(runs)
         if seen is not None:
             return seen
-        op, known = self.op, [self._known(case, run.seed) for run in runs[:2]]
         names = op.input_names(len(known[0].inputs))
         for number, run in enumerate(runs):
             truth = known[number % len(known)]
@@ -107,14 +119,14 @@ class Oracle:
             if found:
                 return self._reproducible(case, run, found)
         if op.accept is not None:
-            return _unwritten(runs) or self._accepted(runs, known)
+            return _unwritten(runs) or kept(runs) or self._accepted(runs, known)
         answers = []
         for number, (run, truth) in enumerate(zip(runs, known), 1):
             verdict, wrong = values(run, truth.expected, truth.roundoff(precision), op.limit)
             answers.append(verdict)
             if wrong:
                 return _unwritten(runs) or _stale(runs[:number]) or verdict
-        return self._repeat(runs, known[0], answers, precision)
+        return kept(runs) or self._repeat(runs, known[0], answers, precision)
 
     def _reproducible(self, case: Case, run: Ran, found: Verdict) -> Verdict:
         """What was found, unless the Op's inputs are to blame: they differ each time."""
@@ -143,7 +155,7 @@ class Oracle:
         again, wrong = values(runs[2], known.expected, known.roundoff(precision), self.op.limit)
         if wrong:
             return _stale(runs[1:]) or _unlike_before(again.detail)
-        note = "two runs on the same inputs differ in some bits, both within the limit"
+        note = f"{spread(runs)}, all within the limit"
         if self.op.deterministic:
             return Verdict(word="not the same twice", detail=note, advice="fix the order of sums")
         return msgspec.structs.replace(worst, findings=(*worst.findings, note))

@@ -9,6 +9,9 @@ import msgspec
 from ..target import Target
 from ..types import Case, Fault
 
+POISONS = (0xFF, 0x7B)
+"""0xFF.. is NaN in every float format and -1 in every integer; 0x7B.. is large and finite."""
+
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True):
     """Shape and dtype of an output, as the oracle worked them out."""
@@ -33,6 +36,8 @@ class Shipped(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it fills its block, so that holes in its layout belong to nobody."""
     shares: str = ""
     """Name of an input, or of an earlier output, in whose memory it lies."""
+    kept: bool = False
+    """Whether it lies in the memory of an output of an earlier call."""
     kind: str = "tensor"
     """Anything else is a type that is no plain dense tensor."""
 
@@ -49,6 +54,11 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     """Values changed before and after each tensor that the kernel allocated and did not return."""
     faults: tuple[Fault, ...] = ()
     """What was seen while its compiled code was watched."""
+    late: str = ""
+    """What was still going on when the call returned; empty if nothing was."""
+    different: int = 1
+    """Results that differ in some bit, among `repeats` runs with the same inputs."""
+    repeats: int = 1
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,3 +87,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     drop_barriers: bool = False
     """Whether each barrier of a right kernel is left out in turn."""
     why: str = ""
+
+
+def runs_of(seed: int) -> tuple[tuple[int, int], ...]:
+    """Seed and poison of each run of a task: two that differ in both, and the first once more."""
+    return (seed, POISONS[0]), (seed + 1, POISONS[1]), (seed, POISONS[0])

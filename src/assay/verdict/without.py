@@ -13,12 +13,13 @@ from .protocol import Ran
 
 
 def left_out(
-    watch: Watch, whole: Ran, run: Callable[[Path, Watch], Ran], folder: Path
+    watch: Watch, whole: Ran, run: Callable[[Path, int, int], Ran], folder: Path
 ) -> list[Barrier]:
     """Each barrier, wait and fence of every kernel that was launched, left out in turn.
 
-    whole: the run with all of them. run: the same again, shipped to a folder. A barrier is needed
-    if something is seen to go wrong without it, or if the outputs differ from those of `whole`.
+    whole: the run with all of them. run: the same again, with a folder, a seed and a poison. A
+    barrier is needed if something is seen to go wrong without it, or if the outputs differ from
+    those of `whole`.
     """
     folder.mkdir(exist_ok=True)
     found = []
@@ -28,7 +29,7 @@ def left_out(
             watch.say(f"without barrier {one.number + 1} of {len(every)} of {name[:40]}")
             watch.dropped = {name: one.number}
             try:
-                found.append(_judged(name, one, whole, run(folder, watch)))
+                found.append(_judged(name, one, whole, run(folder, whole.seed, whole.poison)))
             except LaunchError as error:
                 found.append(_barrier(name, one, str(error)))
             finally:
