@@ -71,16 +71,18 @@ class Events:
 
     def _once(self) -> tuple[float, bool]:
         start, end = _event(), _event()
+        # Taken before the call: a kernel that replaces them replaces them too late.
+        stop, over, wait, between = end.record, start.query, end.synchronize, start.elapsed_time
         if self.restore:
             self.restore()
         self.flush()
         torch.cuda._sleep(int(self.wait * SLEEP_HZ))
         start.record()
         self.call()
-        end.record()
-        late = bool(start.query())
-        end.synchronize()
-        return float(start.elapsed_time(end)) * 1e-3, late
+        stop()
+        late = bool(over())
+        wait()
+        return float(between(end)) * 1e-3, late
 
 
 def _event() -> Any:

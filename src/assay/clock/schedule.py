@@ -13,9 +13,9 @@ import msgspec
 from ..errors import AssayError
 from ..processes import Child, Ended, TimedOut
 from ..session import Session, threads_for
-from ..types import OUTCOMES, Machine, Row, Timing, replace
-from ..verdict.judge import Conditions, Oracle
-from ..verdict.protocol import Spec
+from ..types import FAIL, OUTCOMES, Machine, Row, Timing, replace
+from ..verdict.judge import Conditions, Oracle, foreign
+from ..verdict.protocol import Ran, Spec
 from . import plausible
 from .protocol import Entry, Plan
 from .statistics import interval, steadiness
@@ -159,7 +159,7 @@ def _culprit(plan: Plan) -> int:
 def _listen(
     session: Session, child: Child, plan: Plan, failed: dict[int, tuple[str, str]]
 ) -> _Done:
-    seconds = LOAD_SECONDS
+    seconds, fresh = LOAD_SECONDS, -1
     while True:
         message = child.receive(seconds)
         if "mistake" in message:
@@ -167,24 +167,31 @@ def _listen(
         if "refused" in message:
             return _Done([], {}, message["refused"])
         if "failed" in message:
-            failed[message["failed"]] = message["word"], message["reason"]
+            failed[message["failed"]] = _own_word(str(message["word"]), str(message["reason"]))
             if len(failed) == len(plan.entries):
                 return _Done([], failed, "")
         elif "progress" in message:
             seconds = SAMPLE_SECONDS + 20 * plan.seconds
             session.say(f"timing {plan.case.label}: {100 * message['progress']:.0f} %")
+        elif "fresh" in message:  # no sooner, so that nobody can know the answers beforehand
+            fresh = secrets.randbelow(1 << 31)
+            child.send(seed=fresh)
         elif "done" in message:
-            return _Done(message["done"], failed, "")
+            return _Done(message["done"], failed, "", fresh)
 
 
 class _Done:
     """What a timing process measured."""
 
     def __init__(
-        self, results: list[dict[str, Any]], failed: dict[int, tuple[str, str]], refused: str
+        self,
+        results: list[dict[str, Any]],
+        failed: dict[int, tuple[str, str]],
+        refused: str,
+        fresh: int = -1,
     ):
         self.results = {r["index"]: r for r in results}
-        self.failed, self.refused = failed, refused
+        self.failed, self.refused, self.fresh = failed, refused, fresh
         self.schedule = secrets.token_hex(5)
 
     def row(self, number: int, row: Row, oracle: Oracle, machine: Machine, plan: Plan) -> Row:
@@ -193,11 +200,15 @@ class _Done:
         if number in self.failed:
             return _failed(row, *self.failed[number])
         said = self.results[number]
-        verdict = oracle.verdict(row.case, [said["ran"]], row.precision, row.device, row.device)
-        if verdict.word != "right":
-            reason = f"right when judged; in the timed calls: {verdict.detail}"
-            word = "stale answer" if _is_old(oracle, row, said["ran"], plan) else verdict.word
-            return replace(_failed(row, word, reason), verdict=replace(verdict, word=word))
+        forged = _forged(said["ran"], plan, self.fresh)
+        if forged:
+            return _failed(row, "tampered", f"its timing process shipped {forged}")
+        for ran in said["ran"]:
+            verdict = oracle.verdict(row.case, [ran], row.precision, row.device, row.device)
+            if verdict.word != "right":
+                reason = f"right when judged; in the timed calls: {verdict.detail}"
+                word = "stale answer" if _is_old(oracle, row, ran, plan) else verdict.word
+                return replace(_failed(row, word, reason), verdict=replace(verdict, word=word))
         low, middle, high = interval(said["samples"])
         why = plausible.refuse(
             said["samples"],
@@ -240,11 +251,31 @@ class _Done:
         return replace(row, timing=timing)
 
 
+def _own_word(word: str, reason: str) -> tuple[str, str]:
+    """What a timing process says of a kernel; nothing good is believed."""
+    if OUTCOMES.get(word) == FAIL or word == "not run":
+        return word, reason
+    return "tampered", f"its timing process sent the verdict {word!r}"
+
+
+def _forged(raw: list[Any], plan: Plan, fresh: int) -> str:
+    """What in the outputs of timed calls was not asked for, or empty."""
+    runs = [msgspec.convert(ran, Ran) for ran in raw]
+    if len(runs) != 2 or runs[0].seed not in (plan.seed, plan.seed + 1) or runs[1].seed != fresh:
+        return "answers to other inputs"
+    return foreign(runs, Path(plan.scratch))
+
+
 def _is_old(oracle: Oracle, row: Row, ran: dict[str, Any], plan: Plan) -> bool:
-    """Whether a wrong answer is the right one for the inputs that were there before."""
-    before = {**ran, "seed": 2 * plan.seed + 1 - ran["seed"]}
-    verdict = oracle.verdict(row.case, [before], row.precision, row.device, row.device)
-    return verdict.word == "right"
+    """Whether a wrong answer is the right one for inputs that were there before."""
+    seeds = [seed for seed in (plan.seed, plan.seed + 1) if seed != ran["seed"]]
+    return any(
+        oracle.verdict(
+            row.case, [{**ran, "seed": seed}], row.precision, row.device, row.device
+        ).word
+        == "right"
+        for seed in seeds
+    )
 
 
 def _notes(said: dict[str, Any]) -> tuple[str, ...]:

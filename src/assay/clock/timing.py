@@ -1,20 +1,19 @@
 """The timing process: loads the kernels that are right side by side, and samples them in turn.
 
-Messages out: {loading: i}, {failed: i, word, reason}, {progress: share}, and at last {done: ...}
-with every sample, and the outputs of the timed calls for the oracle to check again. Before each
-step the number of the kernel is written to a small shared file, so that the parent can name the
-one that brought the process down.
+Messages out: {loading: i}, {failed: i, word, reason}, {progress: share}, {fresh: true}, which is
+answered by {seed: n}, and at last {done: ...} with every sample, and the outputs of timed calls for
+the oracle to check again. Before each step the number of the kernel is written to a small shared
+file, so that the parent can name the one that brought the process down.
 """
 
 from __future__ import annotations
 
 import mmap
 import random
+import secrets
 import time
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -27,9 +26,10 @@ from ..inputs import dtype_of, inputs_of, varies
 from ..op import Op
 from ..processes.channel import Channel
 from ..target import load_op
-from ..verdict.buffers import POISONS, fence_like, fenced, plain, ship
-from ..verdict.protocol import Ran
-from . import cpu, events
+from ..verdict.buffers import POISONS, fence_like, fenced
+from ..verdict.tamper import Taken, Tampered
+from . import cpu, events, fresh
+from .member import Lost, Member
 from .protocol import Entry, Plan
 from .statistics import interval
 
@@ -46,32 +46,6 @@ FAIR_SHARE = 0.5
 COPY_ROUNDS = frozenset([*range(0, 32, 4), *range(64, 100_000, 64)])
 
 
-@dataclass
-class Member:
-    """A kernel in the schedule."""
-
-    index: int
-    clock: Any
-    outputs: list[Any]
-    inputs: list[Any]
-    samples: list[float] = field(default_factory=list)
-    rounds: list[int] = field(default_factory=list)
-    warm_calls: int = 0
-    warm_seconds: float = 0.0
-    first_seconds: float = 0.0
-    spent: float = 0.0
-    content: int = 0
-    """Which inputs the last timed call had."""
-
-    facts: dict[str, Any] = field(default_factory=dict)
-    seen: dict[str, Any] = field(default_factory=dict)
-    """What CUPTI saw of one call."""
-
-    def done(self, rounds: int, seconds: float) -> bool:
-        """Whether a slow kernel has what it needs, and leaves the time to the others."""
-        return rounds >= LEAST_ROUNDS and self.spent > seconds and self.content == 1
-
-
 def main(channel: Channel, threads: int, device: str) -> None:
     """Runs schedules, one after the other, as long as the parent sends plans."""
     torch.set_num_threads(threads)
@@ -79,19 +53,30 @@ def main(channel: Channel, threads: int, device: str) -> None:
         torch.cuda.set_device(device)
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
+    taken = Taken()
     while True:
         message = channel.receive()
         assert message is not None
         given = msgspec.convert(message["plan"], Plan)
         try:
             with open(given.state, "r+b") as file, mmap.mmap(file.fileno(), 0) as state:
-                _run(channel, given, state)
+                _run(channel, given, state, taken)
         except AssayError as error:
             channel.send(mistake=str(error))
+        except Lost as lost:
+            channel.send(failed=lost.index, word=lost.word, reason=lost.reason)
+            return  # nothing that is left can be trusted: the others get a new process
 
 
-def _run(channel: Channel, given: Plan, state: mmap.mmap) -> None:
+def _run(channel: Channel, given: Plan, state: mmap.mmap, taken: Taken) -> None:
     op = load_op(given.target, given.op)
+    try:
+        taken.check()
+    except Tampered as found:
+        for index in range(len(given.entries)):
+            reason = f"{found}, when its file was imported"
+            channel.send(failed=index, word="tampered", reason=reason)
+        return
     inputs = inputs_of(op, given.case, given.seed)
     if not varies(inputs):
         channel.send(
@@ -108,26 +93,38 @@ def _run(channel: Channel, given: Plan, state: mmap.mmap) -> None:
         channel.send(loading=index)
         try:
             members.append(_member(channel, given, op, contents, specs, index, entry, gpu))
+            taken.check()
         except AssayError:
             raise
+        except Tampered as found:
+            raise Lost(index, "tampered", str(found)) from None
         except BaseException as error:  # noqa: BLE001 - a kernel's fault is its verdict
             traceback.print_exc()
             word, reason = faults.word_of(error)
-            channel.send(failed=index, word=word, reason=reason)
             if on_gpu and faults.poisons_process(word):
-                return
+                raise Lost(index, word, reason) from None
+            channel.send(failed=index, word=word, reason=reason)
     if members:
-        _sample(channel, given, members, contents, gpu, state)
-        _finish(channel, given, members, contents, state)
+        _sample(channel, given, members, contents, gpu, state, taken)
+        last = fresh.Last(channel, given, members, contents, state, taken)
+        last.run()
+        _finish(channel, members)
 
 
 class _Contents:
-    """Two sets of values for the inputs, of the two seeds that the oracle knows from judging."""
+    """Two sets of values for the inputs, of the two seeds that the oracle knows from judging; at
+    the end, those of a seed that this process learns only then."""
 
     def __init__(self, op: Op, given: Plan, first: tuple[Any, ...]):
         self.now = 0
+        self._op, self._case = op, given.case
         self.sets = [first, inputs_of(op, given.case, given.seed + 1)]
         self._on: dict[str, list[tuple[Any, ...]]] = {}
+
+    def renew(self, seed: int) -> None:
+        """Values that nobody has seen take the place of all others."""
+        self.now, self._on = 0, {}
+        self.sets = [inputs_of(self._op, self._case, seed)]
 
     def swap(self, members: list[Member]) -> None:
         """Gives every member the other values."""
@@ -197,7 +194,7 @@ def _member(
         last.clear()  # so that the allocator can give the same memory again
         last.append(kernel.run(outputs, placed))
 
-    member = Member(index, None, last, placed)
+    member = Member(index, None, call, device, last, placed)
     changed = [op.input_names(len(placed)).index(name) for name in op.mutates]
     restore = (lambda: contents.fill(member, changed)) if changed else None
     with torch.no_grad():
@@ -256,39 +253,36 @@ def _sample(
     contents: _Contents,
     gpu: _Gpu | None,
     state: mmap.mmap,
+    taken: Taken,
 ) -> None:
     """Rounds in random order until every kernel is known well enough or the time is spent."""
     order = random.Random(given.seed)
     extra = _Extra(given, members, gpu.flush if gpu else None)
     for member in WARM_ROUNDS * members:  # alone they were warm; together they share caches, memory
-        state[0] = member.index
-        with torch.no_grad():
-            member.clock.sample()
-    start = time.monotonic()
+        member.sample(state, taken)
+    start, share = time.monotonic(), FAIR_SHARE * given.seconds
     number, told = 0, 0.0
+    looked_at = secrets.randbelow(LEAST_ROUNDS)
     while True:
         if number % SWAP_ROUNDS == 0:
-            contents.swap([m for m in members if not m.done(number, FAIR_SHARE * given.seconds)])
+            contents.swap([m for m in members if not m.done(number, LEAST_ROUNDS, share)])
         turn = list(members)
         order.shuffle(turn)
         for member in turn:
-            if member.done(number, FAIR_SHARE * given.seconds):
+            if member.done(number, LEAST_ROUNDS, share):
                 continue
-            state[0] = member.index
             begun = time.monotonic()
-            with torch.no_grad():
-                member.samples.append(member.clock.sample())
+            member.samples.append(member.sample(state, taken))
             member.rounds.append(number)
-            member.content = contents.now
             member.spent += time.monotonic() - begun
+            if number == looked_at:
+                member.keep("early", given.seed + contents.now, given.scratch)
         extra.sample(number)
         number += 1
         spent = time.monotonic() - start
         if spent - told > 0.25:
             told = spent
             channel.send(progress=min(1.0, spent / given.seconds))
-        if contents.now == 0:
-            continue  # end on the values that no kernel was warmed up with
         if number >= LEAST_ROUNDS and spent > given.seconds:
             break
         if number >= GOOD_ROUNDS and number % SWAP_ROUNDS == 0 and all(_known(m) for m in members):
@@ -381,25 +375,10 @@ def _nvml(device: str) -> Callable[[], float] | None:
     return lambda: 1e6 * pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)
 
 
-def _finish(
-    channel: Channel,
-    given: Plan,
-    members: list[Member],
-    contents: _Contents,
-    state: mmap.mmap,
-) -> None:
-    """Ships the outputs of the last timed calls, and every sample."""
-    results = []
-    for member in members:
-        state[0] = member.index
-        folder = Path(given.scratch) / str(member.index)
-        folder.mkdir(exist_ok=True)
-        made = member.outputs[0]
-        outputs = tuple(
-            ship(plain(value), folder / f"output{i}", set()) for i, value in enumerate(made)
-        )
-        ran = Ran(seed=given.seed + member.content, poison=POISONS[0], outputs=outputs)
-        results.append(
+def _finish(channel: Channel, members: list[Member]) -> None:
+    """Sends every sample, and where the outputs of timed calls lie."""
+    channel.send(
+        done=[
             {
                 "index": member.index,
                 "samples": member.samples,
@@ -410,9 +389,10 @@ def _finish(
                 "warm_calls": member.warm_calls,
                 "warm_seconds": member.warm_seconds,
                 "first_seconds": member.first_seconds,
-                "ran": msgspec.to_builtins(ran),
+                "ran": [msgspec.to_builtins(ran) for ran in member.kept],
                 **member.facts,
                 **member.seen,
             }
-        )
-    channel.send(done=results)
+            for member in members
+        ]
+    )
