@@ -19,6 +19,7 @@ from ..op import Op
 from ..types import Case
 from . import late
 from .buffers import (
+    ALIGNED,
     Poisoned,
     fence_like,
     fenced,
@@ -222,7 +223,9 @@ def _show(watch: Watch, op: Op, inputs: list[Any], outputs: list[Any]) -> None:
     for value, name in zip(inputs, names):
         if isinstance(value, torch.Tensor):
             start, size = inside(value)
-            watch.memory.add(start, size, name=name, read_only=name not in op.mutates, keep=value)
+            askew = start % ALIGNED  # a window begins aligned, and what does not must stay so
+            read_only = name not in op.mutates
+            watch.memory.add(start - askew, size + askew, name=name, read_only=read_only, keep=value)
     for index, value in enumerate(outputs):
         start, size = inside(value)
         watch.memory.add(start, size, name=f"output {index}", written=False, keep=value)
