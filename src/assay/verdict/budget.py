@@ -21,21 +21,18 @@ times; beyond, only for outputs of the sizes that need it: float32 `gelu(-5.6)` 
 from __future__ import annotations
 
 import math
-import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from ..errors import AssayError, OpError
 from ..faults import told
 from ..inputs import dtype_name, dtype_of, to_meta
 from ..op import Op
+from .reductions import watching
 
 ROUNDOFF = {
     torch.float64: 2.0**-53,
@@ -58,6 +55,13 @@ ALIASES = {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfl
 DRAWS = 3
 STEP = 2.0**-26
 """Relative perturbation of the inputs: small, yet far above float64's own rounding."""
+LARGE = 1 << 20
+"""Elements of an output from which d is measured in float32, a fraction of the cost."""
+QUICK_STEP = 2.0**-14
+"""The perturbation there. float32's rounding moves an output by about 2^-24 d, so d is known to
+2^-10; and 1e4 in an exponent moves by less than 1, so that exp stays near its tangent."""
+CHUNK = 1 << 18
+"""Elements worked on at a time: they and their truth stay in a core's cache."""
 MOST_SCALE = 64.0
 """Most that a poor eager raises the allowance for outputs of every size."""
 MOST_RAISED = 2.0**-10
@@ -84,6 +88,10 @@ class Expected:
     eager_worst: float | None
     vanished: float = 0.0
     """What float64 loses in cancellation: 8 units in the last place of the largest input."""
+    roundoff: float = 0.0
+    """Unit roundoff of the arithmetic that eager was judged by."""
+    eager_rms: float | None = None
+    """Root mean square of eager's errors in units of the allowance; None if that has `needs`."""
     needs: tuple[torch.Tensor, ...] = ()
     """For each output, twice eager's worst share among outputs of each size, by powers of two."""
 
@@ -100,21 +108,42 @@ class Expected:
             return torch.zeros_like(truth, dtype=torch.float64)
         if limit is not None:
             return torch.full_like(truth.abs(), limit)
-        dtype, size = self.dtypes[index], truth.abs()
+        dtype = self.dtypes[index]
         # float32 arithmetic may flush what is subnormal to it, which float16's subnormals are not.
         tiny = torch.finfo(dtype).smallest_normal
         tiny *= torch.finfo(dtype).eps if dtype is torch.float16 else 1.0
         grow = 4 * math.sqrt(self.terms) * roundoff
-        base = 4 * ROUNDOFF[dtype] * size + grow * (size + moved) + tiny
-        if ROUNDOFF[dtype] > ROUNDOFF[torch.float64]:
-            # Where float64 itself cancels to 0, a more accurate kernel need not give 0.
-            base = torch.where(size == 0, base + self.vanished, base)
+        # Where float64 itself cancels to 0, a more accurate kernel need not give 0.
+        lost = self.vanished if ROUNDOFF[dtype] > ROUNDOFF[torch.float64] else 0.0
+        base = _summed(truth, moved, 4 * ROUNDOFF[dtype] + grow, grow, tiny, lost)
         if not self.needs:
-            return self.scale * base
+            return base.mul_(self.scale)
+        size = truth.abs()
         raised = base * self.needs[index][_binade(size)].clamp_(min=self.scale)
         # However wrong eager is, nothing passes that is off by a thousandth of the largest output.
         most = MOST_RAISED * float(size.nan_to_num(0.0, 0.0, 0.0).max()) if size.numel() else 0.0
         return torch.minimum(raised, (self.scale * base).clamp(min=most))
+
+
+def _summed(
+    truth: torch.Tensor,
+    moved: torch.Tensor,
+    of_truth: float,
+    of_moved: float,
+    always: float,
+    at_zero: float,
+) -> torch.Tensor:
+    """of_truth |truth| + of_moved moved + always, and at_zero more where the truth is 0."""
+    made = torch.empty(truth.shape, dtype=moved.dtype, device=truth.device)
+    flats = truth.reshape(-1), moved.reshape(-1), made.view(-1)
+    for start in range(0, made.numel(), CHUNK):
+        right, far, out = (t[start : start + CHUNK] for t in flats)
+        size = right.abs()
+        part = size.mul(of_truth).add_(far, alpha=of_moved).add_(always)
+        if at_zero:
+            part.add_((size == 0).mul(at_zero))
+        out.copy_(part)
+    return made
 
 
 def arithmetic(dtypes: list[torch.dtype], precision: str) -> float:
@@ -141,28 +170,67 @@ def expect(op: Op, inputs: tuple[Any, ...], specs: list[tuple[Any, torch.dtype]]
                 f"{op.name}: the reference leaves float64: {watch.low[0]}; write it without casts "
                 "and without constants of a lower precision, so that it can be the truth"
             )
-        exact = [not (t.is_floating_point() or t.is_complex()) for t in truth]
-        moved: list[torch.Tensor | None] = [
-            None if e else torch.zeros_like(t.abs()) for e, t in zip(exact, truth)
-        ]
-        for draw in range(DRAWS if not all(exact) else 0):
-            shifted = outputs_of(op, [_perturb(widen(x), draw) for x in inputs])
-            for total, t, s in zip(moved, truth, shifted):
-                if total is not None:
-                    step = ((s - t).abs() / STEP).nan_to_num_(0.0, 0.0, 0.0)
-                    torch.hypot(total, step, out=total)  # squares would overflow from 1e154 on
-    roots = tuple(None if m is None else m / math.sqrt(DRAWS) for m in moved)
+        moved = _moves(op, inputs, truth)
     dtypes = tuple(dtype for _, dtype in specs)
     lost = 2.0**-50 * _largest(inputs)
-    first = Expected(tuple(truth), roots, dtypes, watch.terms, watch.dots, {}, 1.0, None, lost)
+    first = Expected(tuple(truth), moved, dtypes, watch.terms, watch.dots, {}, 1.0, None, lost)
     return _calibrated(op, first, inputs)
+
+
+def _moves(
+    op: Op, inputs: tuple[Any, ...], truth: list[torch.Tensor]
+) -> tuple[torch.Tensor | None, ...]:
+    """How far each output moves when every input moves by one relative unit: d above."""
+    if not any(_inexact(t) for t in truth):
+        return (None,) * len(truth)
+    if not _large(inputs, truth):
+        return _moved(op, [widen(x) for x in inputs], truth, STEP)
+    narrow = [
+        x.float() if isinstance(x, torch.Tensor) and x.dtype in ROUNDOFF else x for x in inputs
+    ]
+    return _moved(op, narrow, outputs_of(op, [clone(x) for x in narrow]), QUICK_STEP)
+
+
+def _moved(
+    op: Op, inputs: list[Any], base: list[torch.Tensor], step: float
+) -> tuple[torch.Tensor | None, ...]:
+    moved = [torch.zeros_like(t.abs()) if _inexact(t) else None for t in base]
+    for draw in range(DRAWS):
+        shifted = outputs_of(op, [_perturb(clone(x), draw, step) for x in inputs])
+        for total, t, s in zip(moved, base, shifted):
+            if total is not None:
+                far = (s - t).abs().nan_to_num_(0.0, 0.0, 0.0)
+                torch.hypot(total, far, out=total)  # squares would overflow from 1e154 on
+    for total in moved:
+        if total is not None:
+            total.div_(step * math.sqrt(DRAWS))
+    return tuple(moved)
+
+
+def _inexact(value: torch.Tensor) -> bool:
+    return value.is_floating_point() or value.is_complex()
+
+
+def _large(inputs: tuple[Any, ...], truth: list[torch.Tensor]) -> bool:
+    """Whether d is measured in float32: there is much of it, and no float64 or complex input."""
+    given = [x.dtype for x in inputs if isinstance(x, torch.Tensor)]
+    fine = all(ROUNDOFF.get(dtype, 1.0) > 2.0**-53 and not dtype.is_complex for dtype in given)
+    return fine and any(t.numel() >= LARGE and not t.is_complex() for t in truth)
 
 
 def _largest(inputs: tuple[Any, ...]) -> float:
     """The largest finite magnitude among the inputs' floats."""
     floats = [x for x in inputs if isinstance(x, torch.Tensor) and x.dtype in ROUNDOFF]
-    sizes = [x.abs().nan_to_num(0.0, 0.0, 0.0).max() for x in floats if x.numel()]
-    return max(map(float, sizes), default=0.0)
+    return max((_magnitude(x) for x in floats if x.numel()), default=0.0)
+
+
+def _magnitude(value: torch.Tensor) -> float:
+    if not value.is_complex():
+        low, high = torch.aminmax(value)
+        size = max(-float(low), float(high))
+        if math.isfinite(size):
+            return size
+    return float(value.abs().nan_to_num(0.0, 0.0, 0.0).max())
 
 
 def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
@@ -173,26 +241,66 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
             eager = outputs_of(op, [clone(x) for x in inputs])
     except OpError:
         return first  # the variant `eager` meets the same error and its row says so
-    shares: list[torch.Tensor | None] = []
-    for index, (out, truth) in enumerate(zip(eager, first.truth)):
-        if first.moved[index] is None or out.shape != truth.shape:
-            shares.append(None)
-            continue
-        error = (out.to(truth.dtype) - truth).abs()
-        shares.append(error.div_(first.allowed(index, roundoff)).nan_to_num_(0.0, 0.0, 0.0))
-    worst = max((float(s.max()) for s in shares if s is not None and s.numel()), default=0.0)
+    compared = [
+        (out, truth, first.allowed(index, roundoff))
+        if first.moved[index] is not None and out.shape == truth.shape
+        else None
+        for index, (out, truth) in enumerate(zip(eager, first.truth))
+    ]
+    found = [largest_share(*one, lenient=True) for one in compared if one]
+    worst = max((share for share, _, _ in found), default=0.0)
+    rms = root_mean([squares for _, _, squares in found], [one[0] for one in compared if one])
     scale = min(max(1.0, 2 * worst), MOST_SCALE)
     if 2 * worst <= MOST_SCALE:
-        return replace(first, cache={}, scale=scale, eager_worst=worst / scale)
-    needs = tuple(_needed(share, truth) for share, truth in zip(shares, first.truth))
+        cache = first.cache if scale == 1.0 else {}
+        said = None if rms is None else rms / scale
+        known = {"eager_worst": worst / scale, "eager_rms": said, "roundoff": roundoff}
+        return replace(first, cache=cache, scale=scale, **known)
+    needs = tuple(_needed(one, truth) for one, truth in zip(compared, first.truth))
     return replace(first, cache={}, scale=scale, eager_worst=0.5, needs=needs)
 
 
-def _needed(share: torch.Tensor | None, truth: torch.Tensor) -> torch.Tensor:
-    """Twice the worst share of the allowance among outputs of each size, by powers of two."""
+def largest_share(
+    out: torch.Tensor, truth: torch.Tensor, allowed: torch.Tensor, *, lenient: bool = False
+) -> tuple[float, int, float]:
+    """Largest |error| / allowed, its place, and the sum of squares; NaN as soon as there is one.
+
+    lenient: a share that is not finite counts 0.
+    """
+    worst, where, squares = 0.0, 0, 0.0
+    flats = [t.to(truth.device).reshape(-1) for t in (out, truth, allowed)]
+    for start in range(0, flats[0].numel(), CHUNK):
+        mine, right, most = (t[start : start + CHUNK] for t in flats)
+        share = torch.sub(mine, right).abs().div_(most)
+        if lenient:
+            share.nan_to_num_(0.0, 0.0, 0.0)
+        top = float(share.max())
+        squares += float(torch.linalg.vector_norm(share)) ** 2
+        if not top <= worst:
+            worst, where = top, start + int(share.argmax())
+        if math.isnan(top):
+            break
+    return worst, where, squares
+
+
+def root_mean(squares: list[float], outs: list[torch.Tensor]) -> float | None:
+    """Root mean square over all elements; None without any."""
+    count = sum(out.numel() for out in outs)
+    return math.sqrt(sum(squares) / count) if count else None
+
+
+def _needed(
+    compared: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None, truth: torch.Tensor
+) -> torch.Tensor:
+    """Twice the worst share of the allowance among outputs of each size, by powers of two.
+
+    compared: eager's output, the truth and the allowance; None where nothing can be said.
+    """
     needs = torch.ones(BINADES, device=truth.device, dtype=torch.float64)
-    if share is None:
+    if compared is None:
         return needs
+    out, _, allowed = compared
+    share = (out.to(truth.dtype) - truth).abs().div_(allowed).nan_to_num_(0.0, 0.0, 0.0)
     for near in (-1, 0, 1):  # the neighbours too: the element itself may have been lucky
         at = (_binade(truth.abs()) + near).clamp_(0, BINADES - 1).reshape(-1)
         needs.scatter_reduce_(0, at, 2 * share.reshape(-1), "amax")
@@ -237,13 +345,13 @@ def widen(value: Any) -> Any:
     return value.to(wide, copy=True) if value.dtype in ROUNDOFF else value.clone()
 
 
-def _perturb(value: Any, draw: int) -> Any:
-    if not isinstance(value, torch.Tensor) or value.dtype not in (torch.float64, torch.complex128):
+def _perturb(value: Any, draw: int, step: float) -> Any:
+    if not isinstance(value, torch.Tensor) or value.dtype not in ROUNDOFF:
         return value
     generator = torch.Generator().manual_seed(draw + 1)
     # A prime period, so that rows of any usual length meet different signs.
     signs = torch.randint(0, 2, (PERIOD,), generator=generator).to(torch.float64)
-    factors = (1 + STEP * (2 * signs - 1)).to(value.device)
+    factors = (1 + step * (2 * signs - 1)).to(value.device, value.abs().dtype)
     times = -(-value.numel() // PERIOD)
     return value * factors.repeat(times)[: value.numel()].view(value.shape)
 
@@ -257,71 +365,6 @@ def _default_float64() -> Iterator[None]:
         yield
     finally:
         torch.set_default_dtype(before)
-
-
-LENGTH = {
-    "mm": lambda a: a[0].shape[1],
-    "bmm": lambda a: a[0].shape[2],
-    "addmm": lambda a: a[1].shape[1],
-    "baddbmm": lambda a: a[1].shape[2],
-    "dot": lambda a: a[0].numel(),
-    "mv": lambda a: a[0].shape[1],
-    "convolution": lambda a: a[1].numel() // max(1, a[1].shape[0]),
-    "_softmax": lambda a: a[0].shape[a[1]] if a[0].dim() else 1,
-    "_log_softmax": lambda a: a[0].shape[a[1]] if a[0].dim() else 1,
-    "native_layer_norm": lambda a: math.prod(a[1]),
-    "cumsum": lambda a: a[0].shape[a[1]] if a[0].dim() else 1,
-    "cumprod": lambda a: a[0].shape[a[1]] if a[0].dim() else 1,
-    "_fft_c2c": lambda a: a[0].numel(),
-    "_fft_r2c": lambda a: a[0].numel(),
-    "_fft_c2r": lambda a: a[0].numel(),
-}
-"""Terms that one output element of an aten operation sums, from its arguments."""
-
-
-DOTS = {"mm", "bmm", "addmm", "baddbmm", "dot", "mv", "convolution"}
-
-
-class watching(TorchDispatchMode):
-    """Notes the longest reduction, and every step that leaves float64, with its line."""
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # Nothing is compiled under it, and True imports torch._dynamo: most of a child's life.
-        return False
-
-    def __init__(self, op: Op):
-        super().__init__()
-        self.op, self.terms, self.dots = op, 1, False
-        self.low: list[str] = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        made = func(*args, **(kwargs or {}))
-        name = func._overloadpacket.__name__
-        given = [v for v in tree_leaves((args, kwargs)) if isinstance(v, torch.Tensor)]
-        results = [v for v in tree_leaves(made) if isinstance(v, torch.Tensor)]
-        self.dots |= name in DOTS
-        if name in LENGTH:
-            self.terms = max(self.terms, int(LENGTH[name](args)))
-        elif given and results and results[0].numel():
-            self.terms = max(self.terms, max(v.numel() for v in given) // results[0].numel())
-        low = [r.dtype for r in results if _is_low(r.dtype)]
-        if low and given:
-            self.low.append(f"{name} gives {low[0]} {_line(self.op)}")
-        return made
-
-
-def _is_low(dtype: torch.dtype) -> bool:
-    return dtype in ROUNDOFF and ROUNDOFF[dtype] > 2.0**-53
-
-
-def _line(op: Op) -> str:
-    """Where in the user's file the reference is right now."""
-    wanted = getattr(getattr(op.reference, "__code__", None), "co_filename", None)
-    for frame in reversed(traceback.extract_stack(sys._getframe(2))):
-        if frame.filename == wanted:
-            return f"at {frame.filename}:{frame.lineno}: {frame.line}"
-    return "in the reference"
 
 
 def output_specs(op: Op, inputs: tuple[Any, ...], case: Any) -> list[tuple[tuple[int, ...], Any]]:

@@ -9,7 +9,7 @@ import torch
 
 from ..inputs import dtype_name, dtype_of
 from ..types import Verdict
-from .budget import CLASSES, Expected, largest_share
+from .budget import CHUNK, Expected, largest_share, root_mean
 from .buffers import Received, outside
 from .protocol import Ran, Shipped
 
@@ -160,72 +160,107 @@ def unchanged(
     return None
 
 
+def received(ran: Ran) -> list[torch.Tensor]:
+    """The outputs of a run."""
+    return [Received(shipped).tensor() for shipped in ran.outputs]
+
+
 def values(
-    ran: Ran, expected: Expected, roundoff: float, limit: float | None
+    outs: list[torch.Tensor],
+    expected: Expected,
+    roundoff: float,
+    limit: float | None,
+    inputs: dict[str, Any] | None = None,
 ) -> tuple[Verdict, bool]:
-    """Every element against the truth. Also says whether anything is wrong."""
-    outs = [Received(shipped).tensor() for shipped in ran.outputs]
+    """Every element against the truth. Also says whether anything is wrong.
+
+    inputs: by name; what they hold where the worst element is, if each output depends on that.
+    """
     allowed = [expected.allowed(i, roundoff, limit) for i in range(len(outs))]
     total = sum(out.numel() for out in outs)
     quick = [_quick(out, t, a) for out, t, a in zip(outs, expected.truth, allowed)]
     worst_of = max(range(len(outs)), key=lambda i: quick[i][0], default=0)
-    worst, flat = quick[worst_of] if quick else (0.0, 0)
+    worst, flat, _ = quick[worst_of] if quick else (0.0, 0, 0.0)
     common = {"eager_worst": expected.eager_worst, "total": total}
-    if all(share <= 1.0 for share, _ in quick):
+    if all(share <= 1.0 for share, _, _ in quick):
+        common |= _accuracy(quick, outs, expected, roundoff, limit)
         at = place(flat, tuple(outs[worst_of].shape)) if outs and outs[worst_of].numel() else None
         return Verdict(word="right", worst=worst, worst_at=at, bad=0, **common), False
-    return _explained(outs, expected, allowed, roundoff, common), True
+    return _explained(outs, expected, allowed, inputs or {}, common), True
 
 
-def _quick(out: torch.Tensor, truth: torch.Tensor, allowed: torch.Tensor) -> tuple[float, int]:
-    """Largest share of the allowance, and where; inf as soon as anything needs a closer look."""
+def _accuracy(
+    quick: list[tuple[float, int, float]],
+    outs: list[torch.Tensor],
+    expected: Expected,
+    roundoff: float,
+    limit: float | None,
+) -> dict[str, float | None]:
+    """How accurate right answers are on the whole, beside eager's where both have one scale."""
+    kept = [i for i, moved in enumerate(expected.moved) if moved is not None]
+    rms = root_mean([quick[i][2] for i in kept], [outs[i] for i in kept])
+    same = limit is None and roundoff == expected.roundoff
+    return {"rms": rms, "eager_rms": expected.eager_rms if same and rms is not None else None}
+
+
+def _quick(
+    out: torch.Tensor, truth: torch.Tensor, allowed: torch.Tensor
+) -> tuple[float, int, float]:
+    """Largest share of the allowance, where, and the sum of squares."""
     if not truth.is_floating_point() or not out.numel():
-        share, _ = _shares(out, truth, allowed)
+        share, _ = shares(out, truth, allowed)
         flat = share.reshape(-1)
         at = int(flat.argmax()) if flat.numel() else 0
-        return (float(flat[at]) if flat.numel() else 0.0), at
-    worst, at = largest_share(out, truth, allowed)
+        return (float(flat[at]) if flat.numel() else 0.0), at, float(flat.square().sum())
+    worst, at, squares = largest_share(out, truth, allowed)
     if worst <= 1.0:
-        return worst, at
-    share, _ = _shares(out, truth, allowed)
+        return worst, at, squares
+    share, _ = shares(out, truth, allowed)
     flat = share.reshape(-1)
     at = int(flat.argmax())
-    return float(flat[at]), at
+    return float(flat[at]), at, float(flat.square().sum())
 
 
 def within(out: torch.Tensor, truth: torch.Tensor, allowed: torch.Tensor) -> bool:
-    """Whether every element is within its allowance, NaN and infinities in their places."""
-    return out.shape == truth.shape and _quick(out, truth, allowed)[0] <= 1.0
+    """Whether every element is within its allowance, NaN and infinities in their places.
+
+    Cheaper than `values` on what is wrong: it ends with the first chunk that is.
+    """
+    if out.shape != truth.shape:
+        return False
+    flats = [t.to(truth.device).reshape(-1) for t in (out, truth, allowed)]
+    for start in range(0, flats[0].numel(), CHUNK):
+        mine, right, most = (t[start : start + CHUNK] for t in flats)
+        if truth.is_floating_point():
+            share = torch.sub(mine, right).abs().div_(most)
+            if float(share.max()) <= 1.0:
+                continue
+        if not bool((shares(mine, right, most)[0] <= 1.0).all()):
+            return False
+    return True
 
 
 def _explained(
     outs: list[torch.Tensor],
     expected: Expected,
     allowed: list[torch.Tensor],
-    roundoff: float,
+    inputs: dict[str, Any],
     common: dict[str, Any],
 ) -> Verdict:
     """The verdict on outputs of which something is wrong."""
-    shares = [_shares(out, t, a) for out, t, a in zip(outs, expected.truth, allowed)]
-    counts = [int((~(share <= 1.0)).sum()) for share, _ in shares]
+    found_shares = [shares(out, t, a) for out, t, a in zip(outs, expected.truth, allowed)]
+    counts = [int((~(share <= 1.0)).sum()) for share, _ in found_shares]
     index = next(i for i, count in enumerate(counts) if count)
-    share, special = shares[index]
-    found = _wrong(index, len(outs), outs[index], expected.truth[index], share, special)
-    bad = sum(counts)
-    precision = _lower_precision(outs, expected, roundoff, bad, int(common["total"]))
-    word = "lower precision" if precision else "wrong value"
-    return msgspec.structs.replace(
-        found, word=word, detail=precision or found.detail, advice=_advice(word), bad=bad, **common
-    )
+    share, special = found_shares[index]
+    there = inputs if expected.terms == 1 and not expected.dots else {}
+    found = _wrong(index, len(outs), outs[index], expected.truth[index], share, special, there)
+    return msgspec.structs.replace(found, bad=sum(counts), **common)
 
 
-def _advice(word: str) -> str:
-    if word == "lower precision":
-        return 'ask for IEEE arithmetic (Triton: input_precision="ieee"), or declare precision='
-    return "compare the element named with the reference by hand, on the smallest case that fails"
+ADVICE = "compare the element named with the reference by hand, on the smallest case that fails"
 
 
-def _shares(
+def shares(
     out: torch.Tensor, truth: torch.Tensor, allowed: torch.Tensor
 ) -> tuple[torch.Tensor, str]:
     """|error| / allowed for each element; inf where a NaN or an infinity is out of place."""
@@ -267,6 +302,7 @@ def _wrong(
     truth: torch.Tensor,
     share: torch.Tensor,
     special: str,
+    inputs: dict[str, Any],
 ) -> Verdict:
     flat = ~(share <= 1.0).reshape(-1)
     count = int(flat.sum())
@@ -285,48 +321,31 @@ def _wrong(
         error = abs(float(got) - float(want))
         if size > 0 and error / size >= 0.01:
             detail += f" (off by {100 * error / size:.0f} % of the largest output)"
+    detail += _there(inputs, shape, worst)
     if special:
         detail += f"; {special}"
     detail += f"; first at {list(place(first, shape))}"
     return Verdict(
         word="wrong value",
         detail=detail,
+        advice=ADVICE,
         worst=float(share.reshape(-1)[worst]),
         worst_at=place(worst, shape),
     )
 
 
+def _there(inputs: dict[str, Any], shape: tuple[int, ...], flat: int) -> str:
+    """`; there x = 11`, of each input that has the output's shape."""
+    said = [
+        f"{name} = {_number(value.reshape(-1)[flat].item())}"
+        for name, value in inputs.items()
+        if isinstance(value, torch.Tensor) and tuple(value.shape) == shape
+    ]
+    return f"; there {', '.join(said)}" if said else ""
+
+
 def _number(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _lower_precision(
-    outs: list[torch.Tensor], expected: Expected, roundoff: float, bad: int, total: int
-) -> str:
-    """Names the precision class that explains errors all over the output, or is empty."""
-    if bad < 0.05 * total or roundoff > 2.0**-24 or any(o.dtype.itemsize < 4 for o in outs):
-        return ""
-    for name in ("bfloat16", "float16", "tf32"):
-        if name == "tf32":
-            possible = expected.dots
-        else:  # every value is one that the lower format has
-            low = getattr(torch, name)
-            possible = all(o.dtype == low or torch.equal(o, o.to(low).to(o.dtype)) for o in outs)
-        if possible and all(
-            bool((_shares(out, truth, _loose(expected, i, CLASSES[name]))[0] <= 1).all())
-            for i, (out, truth) in enumerate(zip(outs, expected.truth))
-        ):
-            return f"{bad:,} of {total:,} elements: looks like {name}, declared float32"
-    return ""
-
-
-def _loose(expected: Expected, index: int, roundoff: float) -> torch.Tensor:
-    """What one rounding of each input to a lower class explains: no growth with the length."""
-    moved = expected.moved[index]
-    if moved is None:
-        return torch.zeros_like(expected.truth[index], dtype=torch.float64)
-    typical = moved.square().mean().sqrt()  # a few draws say little of a single element
-    return 4 * roundoff * (expected.truth[index].abs() + moved.clamp(min=typical))
 
 
 def same_bits(one: Shipped, two: Shipped) -> bool:

@@ -69,7 +69,7 @@ class poorer(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # as in budget.watching
+        return False  # as in reductions.watching
 
     def __init__(self, products: str, sums: str):
         super().__init__()

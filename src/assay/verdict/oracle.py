@@ -25,10 +25,11 @@ from ..target import Target, load_op
 from ..types import Case, Verdict
 from .budget import Expected, arithmetic, clone, expect, output_specs
 from .buffers import Received
-from .compare import form, memory, poison_left, same_bits, same_values, unchanged, values
+from .compare import form, memory, poison_left, received, same_bits, same_values, unchanged, values
 from .honest import kept, spread, unfinished, unsound
 from .joined import as_gradient, check_formula
 from .picture import beyond, pictured
+from .precision import class_of, explained
 from .protocol import Ran
 from .strength import strengths
 from .tamper import Taken, Tampered
@@ -122,11 +123,23 @@ class Oracle:
             return _unwritten(runs) or kept(runs) or self._accepted(runs, known)
         answers = []
         for number, (run, truth) in enumerate(zip(runs, known), 1):
-            verdict, wrong = values(run, truth.expected, truth.roundoff(precision), op.limit)
+            verdict, wrong = self._values(run, truth, precision)
             answers.append(verdict)
             if wrong:
                 return _unwritten(runs) or _stale(runs[:number]) or verdict
         return kept(runs) or self._repeat(runs, known[0], answers, precision)
+
+    def _values(self, run: Ran, known: Known, precision: str) -> tuple[Verdict, bool]:
+        """The values of one run; those that are wrong with what explains them."""
+        op, outs, roundoff = self.op, received(run), known.roundoff(precision)
+        given = dict(zip(op.input_names(len(known.inputs)), known.inputs))
+        found, wrong = values(outs, known.expected, roundoff, op.limit, given)
+        if wrong:
+            asked = op, known.inputs, outs, known.expected, roundoff, precision
+            return explained(found, *asked), True
+        if all(moved is None for moved in known.expected.moved):
+            return found, False  # exact: there is no precision to speak of
+        return msgspec.structs.replace(found, precision=class_of(roundoff, precision)), False
 
     def _reproducible(self, case: Case, run: Ran, found: Verdict) -> Verdict:
         """What was found, unless the Op's inputs are to blame: they differ each time."""
@@ -152,7 +165,7 @@ class Oracle:
         pairs = list(zip(runs[0].outputs, runs[2].outputs))
         if all(same_bits(a, b) for a, b in pairs):
             return worst
-        again, wrong = values(runs[2], known.expected, known.roundoff(precision), self.op.limit)
+        again, wrong = self._values(runs[2], known, precision)
         if wrong:
             return _stale(runs[1:]) or _unlike_before(again.detail)
         note = f"{spread(runs)}, all within the limit"
