@@ -17,7 +17,8 @@ NONE, UNTOUCHED, SEVERAL, TOGETHER, PARTLY, HOST = -1, -2, -3, -4, -5, -6
 """Codes below 0: no element here; nobody; several unordered writers; several by atomics; some bytes
 of it; something other than a kernel. From 0 on: one number, such as that of a block."""
 MARKS = {NONE: " ", UNTOUCHED: ".", SEVERAL: "#", TOGETHER: "@", PARTLY: "x", HOST: "o"}
-LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+LETTERS = "0123456789abcdefghijklmnpqrstuvwyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""Without the `o` and `x` of the marks."""
 MIXED = "+"
 """Different numbers in one character, each element with one."""
 WIDTH, HEIGHT = 64, 16
@@ -110,7 +111,7 @@ def character(cell: Cell, name: Callable[[int], str]) -> str:
 
 
 def letter(number: int) -> str:
-    """The character of a block or thread; they begin anew after 62."""
+    """The character of a block or thread; they begin anew after Z."""
     return LETTERS[number % len(LETTERS)]
 
 

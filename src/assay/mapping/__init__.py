@@ -34,14 +34,27 @@ def mapped(
     code that can't be run on the CPU.
     """
     with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
-        answer, folder = _asked(session, target, variant, case, arch, stepped)
-        why = ""
-        if answer.get("uncheckable") and not stepped and _has_other(variant):
-            why = str(answer["not_run"])
-            answer, folder = _asked(session, target, variant, case, arch, True)
-        if "not_run" in answer:
-            raise NotRun(answer["not_run"])
-        return _made(answer, folder, why)
+        return mapped_in(session, target, variant, case, arch, stepped=stepped)
+
+
+def mapped_in(
+    session: Session,
+    target: Target,
+    variant: str,
+    case: dict[str, Scalar],
+    arch: str = "",
+    *,
+    stepped: bool = False,
+) -> CoverageMap:
+    """The same, in a session that is open."""
+    answer, folder = _asked(session, target, variant, case, arch, stepped)
+    why = ""
+    if answer.get("uncheckable") and not stepped and _has_other(variant):
+        why = str(answer["not_run"])
+        answer, folder = _asked(session, target, variant, case, arch, True)
+    if "not_run" in answer:
+        raise NotRun(answer["not_run"])
+    return _made(answer, folder, why)
 
 
 def _asked(

@@ -73,6 +73,8 @@ def _tensor(found: CoverageMap, tensor: Tensor, unit: str, by: str, *, drawn: bo
 def _writers(found: CoverageMap, tensor: Tensor, unit: str, by: str) -> list[str]:
     """Who wrote, launch by launch where several did."""
     those = [i for i, one in tensor.launches.items() if one.write_counts.any()]
+    if not found.launches:
+        by = "anybody"
     if len(those) < 2 or len(those) > MOST_DRAWN:
         return _picture(codes(tensor.total, by, tensor.left), unit, by)
     said = []
@@ -103,7 +105,7 @@ def legend(picture: drawing.Grid, rows: list[str], unit: str, by: str) -> str:
     used = {
         c for cells in picture.cells for c in (drawing.character(x, drawing.letter) for x in cells)
     }
-    whose = unit if by == "block" else "thread"
+    whose = "thread" if by == "thread" else unit
     parts = [drawing.span(picture)]
     if used & set(drawing.LETTERS):
         parts.append(f"a letter or digit: the {whose} that wrote it (after Z from 0 again)")
@@ -113,7 +115,7 @@ def legend(picture: drawing.Grid, rows: list[str], unit: str, by: str) -> str:
         "x": "x written in part",
         "#": f"# elements that several {unit}s wrote",
         "@": f"@ elements that several {unit}s changed, by atomic operations",
-        "o": "o written, by none of the kernels",
+        "o": "o written" if by == "anybody" else "o written, by none of the kernels",
     }
     return "; ".join([*parts, *(said for mark, said in known.items() if mark in used)])
 
@@ -161,7 +163,8 @@ def _who(tensor: Tensor, unit: str) -> list[str]:
     if several.any():
         parts.append(f"{int(several.sum()):,} by atomic operations of several {unit}s")
     if not over.any() and not several.any():
-        parts.append(f"each by exactly one {unit}")
+        which = f"{int(touched.sum()):,}" if tensor.written_otherwise.any() else "each"
+        parts.append(f"{which} by exactly one {unit}")
     most = int(total.write_counts.max())
     if most > 1:
         parts.append(f"up to {most:,} times")
