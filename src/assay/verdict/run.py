@@ -224,8 +224,8 @@ def _show(watch: Watch, op: Op, inputs: list[Any], outputs: list[Any]) -> None:
         if isinstance(value, torch.Tensor):
             start, size = inside(value)
             askew = start % ALIGNED  # a window begins aligned, and what does not must stay so
-            read_only = name not in op.mutates
-            watch.memory.add(start - askew, size + askew, name=name, read_only=read_only, keep=value)
+            start, size, own = start - askew, size + askew, name not in op.mutates
+            watch.memory.add(start, size, name=name, read_only=own, keep=value)
     for index, value in enumerate(outputs):
         start, size = inside(value)
         watch.memory.add(start, size, name=f"output {index}", written=False, keep=value)
