@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from assay.report import table
+from assay.report import strength, table
 from assay.types import (
     GPU,
     OUTCOMES,
@@ -17,6 +17,7 @@ from assay.types import (
     Counters,
     Machine,
     Row,
+    Strength,
     Timing,
     Verdict,
 )
@@ -147,6 +148,60 @@ def test_times_of_other_schedules_and_methods_are_never_compared() -> None:
     ]
     notes = [line.note for line in table.lines(rows, True, MACHINE)]
     assert not any("slower" in note for note in notes)
+
+
+def test_times_of_different_precision_classes_are_never_compared() -> None:
+    def judged(variant: str, seconds: float, precision: str) -> Row:
+        verdict = Verdict(word="right", worst=0.3, precision=precision)
+        return row(variant, timing=timing(seconds), verdict=verdict)
+
+    rows = [
+        judged("eager", 3e-4, "float32"),
+        judged("triton", 1e-4, "tf32"),
+        judged("cuda", 2e-4, "float32"),
+    ]
+    notes = {line.label: line.note for line in table.lines(rows, True, MACHINE)}
+    assert "ranked among tf32 alone" in notes["triton"]
+    assert "slower" not in notes["triton"]
+    assert "fastest" not in notes["triton"]
+    assert "fastest; ranked among float32 alone" in notes["cuda"]
+    assert "1.5 ± 0 times slower" in notes["eager"]
+
+
+def test_accuracy_is_told_beside_eagers() -> None:
+    def said(rms: float, eager_rms: float | None) -> str:
+        verdict = Verdict(word="right", worst=0.4, rms=rms, eager_rms=eager_rms)
+        return table.lines([row("triton", verdict=verdict)], False)[0].note
+
+    assert said(0.1, 0.21) == (
+        "right: worst 0.4 of what rounding allows, 2.1x more accurate than eager"
+    )
+    assert said(0.2, 0.1).endswith("2.0x less accurate than eager")
+    assert said(0.0, 0.1).endswith("exact, as eager is not")
+    assert said(0.1, 0.11).endswith("of what rounding allows")
+    assert said(0.1, None).endswith("of what rounding allows")
+    assert said(0.1, 0.0).endswith("of what rounding allows")
+
+
+def test_the_strength_of_a_check_is_one_line_and_says_once_why_it_is_weak() -> None:
+    strong = Strength(op="swish", dtype="float32", killed={"zeros": "n=4", "one NaN": "n=4"})
+    assert strength.line(strong) == (
+        "strength of swish: 2 of 2 wrong answers would be noticed (float32)"
+    )
+    loose = Strength(op="swish", killed={"zeros": "n=4"}, allowed=("all slightly too large",))
+    assert "1 of 2" in strength.line(loose)
+    assert "within what is allowed: all slightly too large" in strength.line(loose)
+    weak = Strength(
+        op="swish",
+        alive=("zeros", "one constant"),
+        suggestion="values drawn from normal() in `w` would tell them apart",
+    )
+    why = "zeros and one constant would pass every case; values drawn from normal() in `w`"
+    assert why in strength.line(weak)
+    rows = [row(f"cpp/{i}", "check too weak", reason=weak.weak) for i in range(3)]
+    out = io.StringIO()
+    table.show(Console(file=out, width=200), rows, MACHINE, False, [weak])
+    assert out.getvalue().count("would pass every case") == 1
 
 
 def test_a_share_of_the_copy_rate_needs_more_data_than_the_cache_holds() -> None:

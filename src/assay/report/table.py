@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ..clock.statistics import MARGIN, ratio, tick, verdict
 from ..types import GPU, Compiled, Machine, Row, Strength, Verdict
-from . import hostile, strength, units
+from . import accuracy, hostile, strength, units
 
 STYLES = {"pass": "green", "fail": "red", "no evidence": "yellow", "absent": "dim"}
 SPREAD_SHARE = 100.0
@@ -169,8 +169,10 @@ def _timed(row: Row, ranked: Sequence[Row], rows: Sequence[Row], machine: Machin
         notes.append(timing.steady)
     if _mixed(ranked) and timing.method == "wall":
         notes.append("on the CPU")
-    if row.verdict and row.verdict.findings:
-        notes += row.verdict.findings
+    if len({accuracy.precision(r) for r in ranked}) > 1:
+        notes.append(f"ranked among {accuracy.precision(row) or 'undeclared'} alone")
+    if row.verdict:
+        notes += [accuracy.beside_eager(row.verdict), *row.verdict.findings]
     return Line(
         row.label,
         units.seconds(timing.median),
@@ -243,7 +245,7 @@ def _comparable(one: Row, other: Row) -> bool:
     return (
         one.timing.schedule == other.timing.schedule
         and one.timing.method == other.timing.method
-        and one.precision == other.precision
+        and accuracy.precision(one) == accuracy.precision(other)
     )
 
 
@@ -270,7 +272,7 @@ def _why(row: Row, timed: bool) -> str:
     verdict = row.verdict
     parts = []
     if verdict and verdict.worst is not None:
-        parts.append(f"worst {verdict.worst:.2g} of what rounding allows")
+        parts.append(accuracy.worst(verdict))
     if verdict and (judge := judged_apart(verdict)):
         parts.append(f"{judge}, not timed")
     elif timed and row.not_timed:
