@@ -139,7 +139,12 @@ class Oracle:
             return explained(found, *asked), True
         if all(moved is None for moved in known.expected.moved):
             return found, False  # exact: there is no precision to speak of
-        return msgspec.structs.replace(found, precision=class_of(roundoff, precision)), False
+        found = msgspec.structs.replace(found, precision=class_of(roundoff, precision))
+        native = known.roundoff("")
+        if native < roundoff and not values(outs, known.expected, native, op.limit)[1]:
+            note = f"declares {found.precision}, and is as exact as {class_of(native, '')}"
+            found = msgspec.structs.replace(found, findings=(*found.findings, note))
+        return found, False
 
     def _reproducible(self, case: Case, run: Ran, found: Verdict) -> Verdict:
         """What was found, unless the Op's inputs are to blame: they differ each time."""
