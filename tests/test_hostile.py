@@ -189,8 +189,10 @@ def test_a_grid_above_its_limit_is_asked_where_memory_allows():
         return (make.normal(rows, n),)
 
     op = Op("rows", lambda x: x, inputs, cases=grid(rows=[8], n=[16]))
-    sizes = [h.case.values for h in hostile(op, list(op.cases), (), 0) if h.case.zoo == "size"]
+    found = [h for h in hostile(op, list(op.cases), (), 0) if h.case.values["n"] == 16]
+    sizes = [h.case.values for h in found]
     assert dict(rows=GRID, n=16) in sizes
+    assert all(h.grid == (h.case.values["rows"] == GRID) for h in found)
 
 
 def test_a_mutated_input_is_not_expanded():

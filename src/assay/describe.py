@@ -45,6 +45,8 @@ class CaseFacts(msgspec.Struct, frozen=True, kw_only=True):
     flops: int | None = None
     strided: bool = False
     """A hostile case that shows only where inputs come in their own layout."""
+    grid: bool = False
+    """A hostile case that shows only where there is a grid of blocks."""
     skip: dict[str, str] = {}
     """Variant and knobs -> why `when=` leaves it out."""
 
@@ -133,7 +135,12 @@ def label(name: str, knobs: dict[str, Scalar]) -> str:
 
 
 def case_facts(
-    op: Op, case: Case, variants: tuple[VariantFacts, ...], *, strided: bool = False
+    op: Op,
+    case: Case,
+    variants: tuple[VariantFacts, ...],
+    *,
+    strided: bool = False,
+    grid: bool = False,
 ) -> CaseFacts:
     """What the parent needs to know of a case. Raises OpError if the Op does not take it."""
     skip = {}
@@ -152,6 +159,7 @@ def case_facts(
         bytes=cost(op, "bytes", case),
         flops=cost(op, "flops", case),
         strided=strided,
+        grid=grid,
         skip=skip,
     )
 

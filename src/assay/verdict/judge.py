@@ -165,6 +165,8 @@ class _Judge:
         for case in self.cases:
             if case.strided and self.variant.layouts != "any":
                 continue  # it would get a contiguous copy
+            if case.grid and self.variant.way not in ways.WITH_GRID:
+                continue
             for knobs in self.variant.configurations:
                 skip = case.skip.get(label(self.variant.name, knobs), "")
                 if skip:

@@ -42,6 +42,8 @@ class Hostile:
     case: Case
     strided: bool = False
     """Whether it shows only where inputs come in their own layout."""
+    grid: bool = False
+    """Whether it shows only where there is a grid of blocks."""
     compares: bool = True
     """Whether eager must be right on it first: its values are others than those declared."""
 
@@ -129,7 +131,8 @@ def _sizes(
         for size in dict.fromkeys((*SIZES, *near, GRID)):
             if size == base.values[name] or elements * size // own > MOST:
                 continue
-            yield Hostile(Case({**base.values, name: size}, base.seed, SIZE))
+            made = Case({**base.values, name: size}, base.seed, SIZE)
+            yield Hostile(made, grid=size == GRID)
 
 
 def _twists(op: Op, base: Case, inputs: tuple[Any, ...]) -> Iterator[Hostile]:

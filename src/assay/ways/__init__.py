@@ -16,6 +16,9 @@ from typing import Any
 from ..op import Op, Variant
 from ..types import Build, Case, Counters, Scalar
 
+WITH_GRID = ("triton", "cuda", "extension", "numba", "library")
+"""Ways whose kernels are launched on a grid of blocks, which has limits."""
+
 DEFAULT_ARCH = "sm_90"
 """What is compiled for where no GPU says otherwise."""
 
