@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .errors import NotSupported as NotSupported
     from .op import Op as Op
     from .op import Variant as Variant
+    from .operators.contract import check_operator as check_operator
+    from .operators.define import torch_op as torch_op
     from .types import Case as Case
     from .types import Row as Row
     from .ways.extension import load_source
@@ -35,10 +37,12 @@ _PLACES = {
     "Variant": "op",
     "bench": "api",
     "check": "api",
+    "check_operator": "operators.contract:check_operator",
     "counts": "api",
     "coverage_map": "api",
     "grid": "cases",
     "load_inline": "ways.extension:load_source",
+    "torch_op": "operators.define:torch_op",
 }
 __all__ = [*_PLACES]
 

@@ -122,6 +122,7 @@ class Op:
     excludes: tuple[str, ...] = field(default=(), kw_only=True)
     of: Gradient | None = field(default=None, kw_only=True, repr=False)
     variants: list[Variant] = field(default_factory=list, init=False, repr=False)
+    gradients: list[Op] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
         plain = isinstance(self.name, str) and self.name.isascii()
@@ -188,7 +189,9 @@ class Op:
         """
         from .gradient import gradient_of
 
-        return gradient_of(self, reference, saves, wrt, name, cases, excludes, **declared)
+        made = gradient_of(self, reference, saves, wrt, name, cases, excludes, **declared)
+        self.gradients.append(made)
+        return made
 
     def _mark(
         self, name: str, *, fills: bool, source: str | None = None, **declared: Any

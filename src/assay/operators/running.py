@@ -1,0 +1,202 @@
+"""One Op as a call on tensors: a variant for each kind of device, built when it is first needed."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from typing import Any
+
+import torch
+
+from .. import ways
+from ..adapt import autotune
+from ..build import Kernel, Specs, build, find_variant
+from ..cases import parse_values
+from ..errors import NotSupported, OpError
+from ..inputs import dtype_name, to_meta
+from ..op import Op, Variant
+from ..types import Case, Scalar
+
+MOST_KEPT = 1024
+"""Shapes that are remembered for each operator; a model that has more pays for them again."""
+
+
+class Runner:
+    """Runs an Op: `run(inputs)` gives all outputs, those of changed inputs first.
+
+    forward, cpu: `way/name KNOB=value`, for tensors on a GPU and on the CPU; cpu empty: the same.
+    Raises OpError for a variant or knob that there is not.
+    """
+
+    def __init__(self, op: Op, forward: str, cpu: str, dtypes: tuple[str, ...]):
+        self.op, self.dtypes = op, dtypes
+        self._chosen = {"cuda": _chosen(op, forward), "cpu": _chosen(op, cpu or forward)}
+        self._names: list[str] = []
+        self._refused: dict[str, str] = {}
+        self._specs: dict[Any, Specs] = {}
+        self._kernels: dict[Any, Kernel] = {}
+
+    def run(self, inputs: list[Any], mutated: list[int]) -> list[torch.Tensor]:
+        """mutated: places of inputs that are changed in place; their new values come first.
+
+        Raises NotSupported for a device or dtype that nothing was made for.
+        """
+        device = self._device(inputs)
+        variant, knobs = self._chosen[device.type]
+        given = inputs
+        if variant.layouts != "any":
+            given = [x.contiguous() if isinstance(x, torch.Tensor) else x for x in inputs]
+        with _on(device):
+            specs = self._specs_of(inputs) if variant.fills or variant.source else []
+            kernel = self._kernel(variant, knobs, inputs, specs, device)
+            outputs = [
+                torch.empty(shape, dtype=dtype, device=device)
+                for shape, dtype in specs[len(mutated) :]
+            ]
+            with torch.no_grad():
+                made = kernel.run(outputs if variant.fills else [], list(given))
+        for place, value in zip(mutated, made):
+            if value.data_ptr() != inputs[place].data_ptr() or value.stride() != (
+                inputs[place].stride()
+            ):
+                inputs[place].copy_(value)
+        known = {x.untyped_storage().data_ptr() for x in inputs if isinstance(x, torch.Tensor)}
+        own = [_own(y, known) for y in made[len(mutated) :]]
+        return [*(inputs[place] for place in mutated), *own]
+
+    def _device(self, inputs: list[Any]) -> torch.device:
+        if len(self._names) < len(inputs):  # reading a signature takes longer than a small kernel
+            self._names = self.op.input_names(len(inputs))
+        tensors = [(n, x) for n, x in zip(self._names, inputs) if isinstance(x, torch.Tensor)]
+        (first, one), *others = tensors
+        for name, x in others:
+            if x.device != one.device:
+                raise NotSupported(
+                    f"{self.op.name}: {first} is on {one.device} and {name} on {x.device}; "
+                    "move them to one device"
+                )
+        for name, x in tensors if self.dtypes else ():
+            if x.is_floating_point() and dtype_name(x.dtype) not in self.dtypes:
+                raise NotSupported(
+                    f"{self.op.name}: {name} is {dtype_name(x.dtype)}, which none of its cases "
+                    f"covers (they have {', '.join(self.dtypes)}), so that no check speaks for it; "
+                    "add a case, or say torch_op(..., dtypes=...)"
+                )
+        if one.device.type not in self._chosen:
+            raise NotSupported(f"{self.op.name}: {first} is on {one.device}; use a GPU or the CPU")
+        place = str(one.device)
+        if place not in self._refused:
+            self._refused[place] = self._refusal(one.device)
+        if self._refused[place]:
+            raise NotSupported(self._refused[place])
+        return one.device
+
+    def _refusal(self, device: torch.device) -> str:
+        variant, _ = self._chosen[device.type]
+        here = ways.here(variant.way, str(device))
+        if here.judge == str(device):
+            return ""
+        reason = f" ({here.reason})" if here.reason else ""
+        todo = "say torch_op(..., cpu='eager'), or move them to a GPU"
+        if device.type != "cpu":
+            todo = "choose a forward= and backward= that run on a GPU"
+        return (
+            f"{self.op.name}: the variant {variant.name} does not run on the {device.type}"
+            f"{reason}, where its tensors are; {todo}"
+        )
+
+    def _kernel(
+        self,
+        variant: Variant,
+        knobs: dict[str, Scalar],
+        inputs: list[Any],
+        specs: Specs,
+        device: torch.device,
+    ) -> Kernel:
+        key = (variant.name, str(device), *(_key(inputs) if variant.source else ()))
+        if key not in self._kernels:
+            _bound(self._kernels)
+            metas = tuple(to_meta(x) for x in inputs)
+            arch = ""
+            if device.type == "cuda":
+                arch = "sm_{}{}".format(*torch.cuda.get_device_capability(device))
+            made = build(
+                self.op,
+                variant,
+                knobs,
+                Case(),
+                metas,
+                specs,
+                str(device),
+                arch or ways.DEFAULT_ARCH,
+            )
+            self._kernels[key] = made
+        return self._kernels[key]
+
+    def _specs_of(self, inputs: list[Any]) -> Specs:
+        key = _key(inputs)
+        if key not in self._specs:
+            _bound(self._specs)
+            shaped = shapes(self.op, [to_meta(x) for x in inputs])
+            self._specs[key] = [(tuple(y.shape), y.dtype) for y in shaped]
+        return self._specs[key]
+
+
+def shapes(op: Op, inputs: list[Any]) -> list[torch.Tensor]:
+    """The outputs of the reference for tensors without values, contiguous.
+
+    Raises OpError naming the Op if its reference can't do without values.
+    """
+    names = op.input_names(len(inputs))
+    with torch.no_grad():
+        try:
+            made = op.reference(
+                *(torch.clone(x) if n in op.mutates else x for x, n in zip(inputs, names))
+            )
+        except NotSupported:
+            raise
+        except Exception as error:
+            said = ", ".join(
+                f"{n} {tuple(x.shape)}" for n, x in zip(names, inputs) if hasattr(x, "shape")
+            )
+            raise OpError(
+                f"{op.name}: the shapes of its outputs come from the reference run without values, "
+                f"and that raised {type(error).__name__}: {error} (inputs: {said})"
+            ) from error
+    outputs = list(made) if isinstance(made, (tuple, list)) else [made]
+    return [y.new_empty(y.shape) for y in outputs]
+
+
+def _own(value: torch.Tensor, known: set[int]) -> torch.Tensor:
+    """An output as the operator's fake promises it: contiguous, in memory of its own."""
+    if value.untyped_storage().data_ptr() in known and value.numel():
+        return value.clone(memory_format=torch.contiguous_format)
+    return value.contiguous()
+
+
+def _chosen(op: Op, text: str) -> tuple[Variant, dict[str, Scalar]]:
+    """The variant and knobs of `way/name KNOB=value`."""
+    name, *rest = text.split()
+    variant = find_variant(op, name, dynamic=True)
+    given = parse_values(" ".join(rest)) if rest else {}
+    tuned = autotune.configurations(variant.function) if variant.way == "triton" else [{}]
+    every = [{**a, **b} for a, b in itertools.product(variant.configurations(), tuned)]
+    for knobs in every:
+        if all(knobs.get(n) == v for n, v in given.items()):
+            return variant, knobs
+    there = "; ".join(" ".join(f"{k}={v}" for k, v in one.items()) for one in every)
+    raise OpError(f"{op.name}: {name} has no {' '.join(rest)}; there are: {there or 'no knobs'}")
+
+
+def _key(inputs: list[Any]) -> tuple[Any, ...]:
+    return tuple((x.shape, x.dtype) if isinstance(x, torch.Tensor) else x for x in inputs)
+
+
+def _bound(kept: dict[Any, Any]) -> None:
+    if len(kept) >= MOST_KEPT:
+        kept.pop(next(iter(kept)))
+
+
+def _on(device: torch.device) -> Any:
+    """Makes a GPU the current one: launches of Triton, Numba and CUDA go to that."""
+    return torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
