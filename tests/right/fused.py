@@ -14,7 +14,13 @@ def inputs(make, n, dtype):
     return make.normal(8, n, dtype=dtype), make.normal(n, dtype=dtype), make.normal(n, dtype=dtype)
 
 
-op = assay.Op("fused", reference, inputs, cases=assay.grid(n=[192], dtype=["bfloat16", "float16"]))
+op = assay.Op(
+    "fused",
+    reference,
+    inputs,
+    cases=assay.grid(n=[192], dtype=["bfloat16", "float16"]),
+    excludes="inf",  # of which PyTorch's own float32 GELU makes NaN
+)
 
 
 @op.variant("eager/fused")
