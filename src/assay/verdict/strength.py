@@ -25,6 +25,8 @@ from .zoo import size_names
 
 MOST = 1 << 20
 """Size of a case from which only what is still in doubt is asked."""
+MANY = 64
+"""Elements of an answer that has rows, a tail and a middle."""
 DEAD, EQUIVALENT, LIVES = "dead", "equivalent", "lives"
 Truth = Callable[[Case, int], tuple[tuple[Any, ...], Expected]]
 """Inputs, where the truth is, and truth of a case under a seed."""
@@ -49,13 +51,16 @@ class _Set:
         self.fates: dict[str, set[str]] = {}
         """What became of a mutant in the cases asked; empty where there is no such answer."""
         self.constant: list[float | None] = []
+        self.many = False
+        """Whether a case was asked whose answer has many elements: what no mutant could be made
+        of there, such as a second output, it can be made of nowhere."""
 
     def strength(self) -> Strength:
         start = time.perf_counter()
         names = self.op.input_names(len(self.truth(self.cases[0], self.seed)[0]))
         every = mutants(self.op, names)
         for number, case in enumerate(self.cases):
-            left = [m for m in every if m.name not in self.killed]
+            left = [m for m in every if self._open(m)]
             if number and size_of(case) > MOST:
                 left = [m for m in left if self._in_doubt(m)]
             if left:
@@ -88,17 +93,23 @@ class _Set:
         """Whether nothing told it from the right answer, and nothing had to."""
         return self._fate(mutant) == {EQUIVALENT} or (mutant.idle and self._lives(mutant))
 
+    def _open(self, mutant: Mutant) -> bool:
+        """Whether another case can tell more: it has not died, and there is such an answer."""
+        fate = self._fate(mutant)
+        return DEAD not in fate and (bool(fate) or not self.many)
+
     def _in_doubt(self, mutant: Mutant) -> bool:
         """Whether a large case is worth its time for this mutant."""
         if mutant.fine or mutant.heavy:
             return False
-        return mutant.idle or LIVES in self._fate(mutant) or not self._fate(mutant)
+        return mutant.idle or self._fate(mutant) != {EQUIVALENT}
 
     def _ask(self, case: Case, left: list[Mutant]) -> None:
         first: Right | None = None
         for seed in (self.seed, self.seed + 1):
             right = self._right(*self.truth(case, seed), first)
             first = first or right
+            self.many |= sum(out.numel() for out in right.outputs) >= MANY
             for mutant in left:
                 if mutant.name in self.killed or (mutant.heavy and right is not first):
                     continue
