@@ -33,12 +33,19 @@ PICTURE = HERE / "golden" / "map.svg"
 CASE = {"m": 4, "n": 781}
 
 
+_made: dict[str, CoverageMap] = {}
+"""Maps of this test process: several tests look at one."""
+
+
 @pytest.fixture
 def mapped(session):
     """`mapped(variant, op="square", case=..., stepped=False)` maps a kernel of fixtures/maps.py."""
 
     def made(variant, op="square", case=CASE, **options):
-        return mapped_in(session, parse(f"{KERNELS}:{op}"), variant, case, **options)
+        key = repr((variant, op, case, options))
+        if key not in _made:
+            _made[key] = mapped_in(session, parse(f"{KERNELS}:{op}"), variant, case, **options)
+        return _made[key]
 
     return made
 
@@ -206,11 +213,15 @@ def test_a_character_for_several_elements_says_what_they_have_in_common():
 # ---- kernels
 
 
-@pytest.mark.parametrize("stepped", [False, True], ids=["compiled", "stepped"])
-@pytest.mark.parametrize("way", ["triton", "numba", "cuda"])
+@pytest.mark.parametrize(
+    ("way", "stepped"),
+    [
+        *(("triton", False), ("numba", False), ("cuda", False)),
+        pytest.param("triton", True, marks=pytest.mark.full),
+        pytest.param("numba", True, marks=pytest.mark.full),
+    ],
+)
 def test_a_kernel_that_covers_a_block_of_each_row(mapped, way, stepped):
-    if way == "cuda" and stepped:
-        pytest.skip("cuda has neither interpreter nor simulator")
     found = mapped(f"{way}/partial", case={"m": 2, "n": 3} if stepped and way == "numba" else CASE)
     out, x = found.tensors["output 0"], found.tensors["x"]
     rows, columns = out.shape
@@ -265,6 +276,7 @@ def test_launches_are_kept_apart(mapped):
     assert out.write_counts.sum() == 512 + out.launches[1].write_counts.sum()
 
 
+@pytest.mark.full
 def test_a_transposed_output_is_mapped_through_its_strides(mapped):
     out = mapped("numba/strided", "transposed", {}).tensors["output 0"]
     assert out.shape == (7, 5)
@@ -273,6 +285,7 @@ def test_a_transposed_output_is_mapped_through_its_strides(mapped):
     np.testing.assert_array_equal(out.written_by_thread, at % 32)
 
 
+@pytest.mark.full
 def test_atomic_additions_are_no_overlap(mapped):
     for stepped in (False, True):
         found = mapped("numba/atomic", "total", {}, stepped=stepped)
@@ -283,6 +296,7 @@ def test_atomic_additions_are_no_overlap(mapped):
         assert not findings(found)
 
 
+@pytest.mark.full
 def test_memory_that_the_function_allocates_is_mapped_too(mapped):
     found = mapped("triton/own_buffer")
     assert [*found.tensors] == ["x", "output 0", "own buffer 0"]
@@ -290,6 +304,7 @@ def test_memory_that_the_function_allocates_is_mapped_too(mapped):
     assert found.tensors["output 0"].written_otherwise.all()
 
 
+@pytest.mark.full
 def test_without_elements_nothing_is_launched_and_nothing_missing(mapped):
     found = mapped("triton/partial", case={"m": 0})
     assert not found.launches
@@ -297,6 +312,7 @@ def test_without_elements_nothing_is_launched_and_nothing_missing(mapped):
     assert "it has no elements" in text(found)
 
 
+@pytest.mark.full
 def test_other_ways_are_mapped_by_what_poison_tells(mapped):
     out = mapped("python/half").tensors["output 0"]
     assert out.written.sum() == 4 * 390
@@ -316,6 +332,7 @@ def test_the_interpreter_tells_offsets_and_masks(mapped):
     assert "tl.load" in line
 
 
+@pytest.mark.full
 def test_interpreter_and_compiled_code_agree_on_who_wrote(mapped):
     one, two = (mapped("triton/overlapping", stepped=s).tensors["output 0"] for s in (False, True))
     for name in ("written_by", "writers", "write_counts"):
@@ -345,6 +362,7 @@ def page(mapped):
     return "\n\n".join(text(mapped(variant), **options) for variant, options in SHOWN) + "\n"
 
 
+@pytest.mark.full
 def test_the_text_is_the_golden_one(mapped):
     """After a wanted change: ASSAY_GOLDEN=1 writes it anew; read the difference."""
     got = page(mapped)
@@ -374,6 +392,7 @@ def command(*arguments):
     return CliRunner().invoke(app, ["map", *arguments])
 
 
+@pytest.mark.full
 def test_the_command_prints_draws_and_fails_where_an_output_is_not_covered(tmp_path):
     kernel, picture = f"{KERNELS}:square", tmp_path / "map.svg"
     run = command(kernel, "-k", "cuda/partial", "--case", "m=4", "--svg", str(picture))
@@ -394,7 +413,11 @@ def test_the_command_prints_draws_and_fails_where_an_output_is_not_covered(tmp_p
     ("arguments", "said"),
     [
         (["--by", "warp"], "say block or thread"),
-        (["--output", "7"], "there is no 'output 7' in this call; there are x, output 0"),
+        pytest.param(
+            ["--output", "7"],
+            "there is no 'output 7' in this call; there are x, output 0",
+            marks=pytest.mark.full,
+        ),
     ],
 )
 def test_what_there_is_not_is_a_mistake(arguments, said):
@@ -458,6 +481,7 @@ def test_a_verdict_shows_what_is_wrong_and_what_lies_outside(judge):
     assert all(len(row.verdict.map.splitlines()) <= 8 for row in rows.values())
 
 
+@pytest.mark.full
 def test_the_page_on_maps_shows_what_is_so(tmp_path):
     page = (HERE.parent / "docs" / "map.md").read_text()
     kernel, use = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
