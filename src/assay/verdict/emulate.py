@@ -113,7 +113,7 @@ def _mean(
     dtype: torch.dtype, made: torch.Tensor, x: torch.Tensor, dim: Any = None, *_: Any, **__: Any
 ) -> torch.Tensor | None:
     total = _sum(dtype, made, x, dim)
-    return None if total is None else total / (x.numel() // made.numel())
+    return None if total is None else total.to(made.dtype) / (x.numel() // made.numel())
 
 
 def _softmax(

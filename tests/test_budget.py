@@ -1,0 +1,323 @@
+"""The error budget: what rounding allows passes in any order and dtype, what it does not fails."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import assay
+from assay.verdict.budget import ROUNDOFF, Expected, arithmetic, expect
+from assay.verdict.compare import shares, values, within
+from assay.verdict.emulate import rounded, with_poorer
+from assay.verdict.precision import explained
+
+quick = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    database=None,
+)
+SEEDS = st.integers(0, 2**31 - 1)
+DTYPES = [torch.float32, torch.bfloat16, torch.float16]
+dtypes = st.sampled_from(DTYPES)
+LENGTHS = st.sampled_from([1, 2, 3, 17, 64, 257, 1000, 4096])
+
+
+def known(reference: Any, *inputs: Any) -> Expected:
+    made = reference(*inputs)
+    outs = made if isinstance(made, tuple) else (made,)
+    op = assay.Op("made", reference, lambda make: (), cases=[{}])
+    return expect(op, inputs, [(tuple(t.shape), t.dtype) for t in outs])
+
+
+def right(out: torch.Tensor, expected: Expected, inputs: tuple[Any, ...]) -> bool:
+    roundoff = arithmetic([x.dtype for x in inputs], "")
+    verdict, wrong = values([out], expected, roundoff, None)
+    truth, allowed = expected.truth[0], expected.allowed(0, roundoff)
+    assert within(out, truth, allowed) is not wrong  # the two comparisons agree, always
+    assert (verdict.word == "right") is not wrong
+    return not wrong
+
+
+def draw(seed: int, *shape: int, dtype: torch.dtype = torch.float32, kind: str = "normal") -> Any:
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.empty(shape)
+    x = x.normal_(generator=generator) if kind == "normal" else x.uniform_(generator=generator)
+    return x.to(dtype)
+
+
+def summed(x: torch.Tensor) -> torch.Tensor:
+    return x.sum(-1)
+
+
+@quick
+@given(SEEDS, dtypes, LENGTHS, st.sampled_from(["normal", "uniform"]))
+def test_a_sum_is_right_in_any_order(seed: int, dtype: torch.dtype, n: int, kind: str) -> None:
+    x = draw(seed, 5, n, dtype=dtype, kind=kind)
+    expected = known(summed, x)
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+    wide = x.float()[:, order]
+    one_by_one = wide.cumsum(-1)[:, -1]
+    largest_first = wide.sort(-1, descending=True).values.cumsum(-1)[:, -1]
+    halves = sum(part.sum(-1) for part in wide.chunk(7, -1))
+    for total in (one_by_one, largest_first, halves, wide.double().sum(-1), kahan(wide)):
+        assert right(total.to(dtype), expected, (x,))
+
+
+def kahan(x: torch.Tensor) -> torch.Tensor:
+    total, lost = torch.zeros(len(x)), torch.zeros(len(x))
+    for column in x.t():
+        term = column - lost
+        more = total + term
+        lost = (more - total) - term
+        total = more
+    return total
+
+
+@quick
+@given(SEEDS, st.sampled_from([512, 1024, 4096]), st.sampled_from(["normal", "uniform"]))
+def test_a_running_total_in_16_bits_is_wrong(seed: int, n: int, kind: str) -> None:
+    for dtype in (torch.bfloat16, torch.float32):
+        x = draw(seed, 64, n, dtype=dtype, kind=kind)
+        expected = known(summed, x)
+        total = torch.zeros(64, dtype=torch.bfloat16)
+        for column in x.bfloat16().t():
+            total = total + column
+        assert not right(total.to(dtype), expected, (x,))
+
+
+@pytest.mark.parametrize("n", [257, 300, 1000, 4096])
+def test_ones_that_are_added_up_in_bfloat16_stop_at_256(n: int) -> None:
+    """pytorch#141052: from there on, one more is less than half a step."""
+    x = torch.ones(n, dtype=torch.bfloat16)
+    op = assay.Op("ones", lambda x: x.sum(), lambda make: (), cases=[{}])
+    expected = expect(op, (x,), [((), torch.bfloat16)])
+    total = torch.zeros((), dtype=torch.bfloat16)
+    for value in x:
+        total = total + value
+    assert float(total) == 256
+    roundoff = arithmetic([x.dtype], "")
+    found, wrong = values([total], expected, roundoff, None)
+    if n < 260:
+        assert not wrong  # 257 is no value of bfloat16: 256 is its nearest
+        return
+    assert wrong
+    said = explained(found, op, (x,), [total], expected, roundoff, "")
+    assert said.word == "wrong value"
+    assert f"256, expected {n}" in said.detail
+    assert "adds up in bfloat16: error grows with n" in said.detail
+
+
+@quick
+@given(SEEDS, dtypes, st.integers(1, 200))
+def test_one_step_of_the_dtype_passes_and_three_allowances_fail(
+    seed: int, dtype: torch.dtype, n: int
+) -> None:
+    x = draw(seed, n, dtype=dtype)
+    expected = known(torch.exp, x)
+    truth = expected.truth[0]
+    nearest = truth.to(dtype)
+    away = torch.full_like(nearest, math.inf)
+    assert right(nearest, expected, (x,))
+    assert right(torch.nextafter(nearest.float(), away.float()).to(dtype), expected, (x,))
+    step = 2 * ROUNDOFF[dtype]
+    assert right((truth * (1 + step)).to(dtype), expected, (x,))
+    allowed = expected.allowed(0, arithmetic([dtype], ""))
+    for sign in (-1, 1):
+        off = nearest.clone()
+        at = seed % n
+        off[at] = (truth + sign * 3 * allowed)[at].to(dtype)
+        assert not right(off, expected, (x,))
+
+
+def test_1000_and_1004_are_one_step_apart_in_bfloat16() -> None:
+    x = torch.full((8,), 1000, dtype=torch.bfloat16)
+    expected = known(lambda x: x + 2, x)
+    for value in (1000, 1004):
+        assert right(torch.full_like(x, value), expected, (x,))
+    for value in (992, 1012):
+        assert not right(torch.full_like(x, value), expected, (x,))
+
+
+def test_both_field_reports_of_ignored_limits_are_wrong() -> None:
+    """V6: ones against 1.005, and 100 randn against 1.0099 times it."""
+    ones = torch.ones(100)
+    assert not right(ones * 1.005, known(lambda x: x * 1.0, ones), (ones,))
+    wide = 100 * draw(3, 1000)
+    expected = known(lambda x: x * 1.0, wide)
+    verdict, _ = values([wide * 1.0099], expected, arithmetic([torch.float32], ""), None)
+    assert verdict.bad == 1000
+    assert not right(wide * 1.0099, expected, (wide,))
+
+
+@quick
+@given(SEEDS, dtypes, st.integers(2, 60), st.sampled_from([math.nan, math.inf, -math.inf]))
+def test_what_is_not_finite_must_be_where_the_reference_has_it(
+    seed: int, dtype: torch.dtype, n: int, special: float
+) -> None:
+    x = draw(seed, n, dtype=dtype)
+    at = seed % n
+    plain = known(lambda x: x * 2, x)
+    spoiled = (x * 2).clone()
+    spoiled[at] = special
+    assert not right(spoiled, plain, (x,))
+    held = x.clone()
+    held[at] = special
+    expected = known(lambda x: x * 2, held)
+    answer = held * 2
+    assert right(answer, expected, (held,))
+    for other in (0.0, 65504.0, math.nan, math.inf, -math.inf):
+        if other != special and not (math.isnan(other) and math.isnan(special)):
+            wrong = answer.clone()
+            wrong[at] = other
+            assert not right(wrong, expected, (held,))
+    moved = answer.clone()
+    moved[[at, (at + 1) % n]] = answer[[(at + 1) % n, at]]
+    assert not right(moved, expected, (held,))
+
+
+def test_a_reference_of_nan_alone_excuses_nothing() -> None:
+    x = torch.full((10,), math.nan)
+    expected = known(lambda x: x + 1, x)
+    assert right(x, expected, (x,))
+    verdict, wrong = values([torch.zeros(10)], expected, arithmetic([x.dtype], ""), None)
+    assert wrong
+    assert "10 without the reference's NaN" in verdict.detail
+    assert "first at [0]" in verdict.detail
+
+
+@quick
+@given(SEEDS, dtypes, st.integers(-9, 9), st.booleans())
+def test_the_verdict_does_not_depend_on_the_scale(
+    seed: int, dtype: torch.dtype, power: int, wrong: bool
+) -> None:
+    """A budget in units of rounding, not a tolerance: powers of two change nothing."""
+    x = draw(seed, 4, 100, dtype=dtype)
+    off = 1 + (200 * ROUNDOFF[dtype] if wrong else ROUNDOFF[dtype])
+    for scale in (1.0, 2.0**power):
+        scaled = x * scale
+        expected = known(summed, scaled)
+        answer = (expected.truth[0] * off).to(dtype)
+        # Sums that cancel are allowed what their terms are; those of one sign are not.
+        same_sign = known(summed, scaled.abs())
+        answer = (same_sign.truth[0] * off).to(dtype)
+        assert right(answer, same_sign, (scaled,)) is not wrong
+
+
+@quick
+@given(SEEDS, st.sampled_from([16, 512, 2048]))
+def test_right_products_differ_and_pass_whatever_their_length(seed: int, k: int) -> None:
+    """triton#5283: two right answers in float32 differ by 1e-3 at K = 4096."""
+    a, b = draw(seed, 12, k), draw(seed + 1, k, 9)
+    expected = known(torch.mm, a, b)
+    serial = (a[:, :, None] * b[None]).cumsum(1)[:, -1]
+    split = sum(x @ y for x, y in zip(a.chunk(4, 1), b.chunk(4, 0)))
+    for answer in (serial, split, (a.double() @ b.double()).float()):
+        assert right(answer, expected, (a, b))
+    for name in ("tf32", "bfloat16"):
+        assert not right(rounded(a, name) @ rounded(b, name), expected, (a, b))
+
+
+@quick
+@given(SEEDS, st.sampled_from(["int8", "int32", "int64", "uint8", "bool"]))
+def test_integers_and_booleans_are_exact(seed: int, name: str) -> None:
+    dtype = getattr(torch, name)
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randint(0, 2 if name == "bool" else 100, (33,), generator=generator).to(dtype)
+    expected = known(lambda x: x.clone(), x)
+    assert right(x, expected, (x,))
+    off = x.clone()
+    at = seed % 33
+    off[at] = ~off[at] if name == "bool" else off[at] + 1
+    assert not right(off, expected, (x,))
+
+
+@quick
+@given(SEEDS)
+def test_complex_values_have_one_budget_for_both_parts(seed: int) -> None:
+    z = torch.complex(draw(seed, 40), draw(seed + 1, 40))
+    expected = known(lambda z: z * z, z)
+    assert right(z * z, expected, (z,))
+    assert not right(z * z * (1 + 1e-4), expected, (z,))
+    assert not right((z * z).conj().resolve_conj(), expected, (z,))
+
+
+def test_accuracy_is_measured_beside_eagers() -> None:
+    x = draw(1, 1000, kind="uniform")
+    expected = known(lambda x: torch.exp(x) - x, x)
+    roundoff = arithmetic([x.dtype], "")
+    eager, _ = values([torch.exp(x) - x], expected, roundoff, None)
+    assert eager.rms == pytest.approx(eager.eager_rms)
+    assert 0 < eager.rms < eager.worst
+    exact, _ = values([(torch.exp(x.double()) - x).float()], expected, roundoff, None)
+    assert exact.rms < eager.rms
+    assert exact.eager_rms == eager.eager_rms
+    loose, _ = values([torch.exp(x) - x], expected, 2.0**-11, None)
+    assert loose.eager_rms is None  # another scale: no ratio is formed
+
+
+def test_the_input_at_the_worst_element_is_named_for_elementwise_ops_alone() -> None:
+    x = draw(2, 6, 6)
+    bad = torch.exp(x)
+    bad[2, 3] = 0
+    found, _ = values([bad], known(torch.exp, x), 2.0**-24, None, {"x": x})
+    assert f"worst at [2, 3]: 0, expected {torch.exp(x.double())[2, 3]:.6g}" in found.detail
+    assert f"there x = {x[2, 3]:.6g}" in found.detail
+    found, _ = values([bad], known(lambda x: x @ x, x), 2.0**-24, None, {"x": x})
+    assert "there" not in found.detail
+
+
+def test_a_gelu_of_exponentials_is_nan_from_10_07_on_and_says_at_which_input() -> None:
+    x = torch.tensor([-3.0, 0.5, 9.0, 10.0, 10.0625, 11.0])
+
+    def gelu(x: torch.Tensor) -> torch.Tensor:
+        return 0.5 * x * (1 + torch.tanh(0.7978845608028654 * (x + 0.044715 * x**3)))
+
+    def written(x: torch.Tensor) -> torch.Tensor:
+        e = torch.exp(2 * 0.7978845608028654 * (x + 0.044715 * x**3))
+        return 0.5 * x * (1 + (e - 1) / (e + 1))
+
+    found, wrong = values([written(x)], known(gelu, x), 2.0**-24, None, {"x": x})
+    assert wrong
+    assert "worst at [4]: nan, expected 10.0625; there x = 10.0625" in found.detail
+    assert "2 NaN where the reference has none" in found.detail
+
+
+def test_poorer_arithmetic_is_emulated_where_the_reference_reduces() -> None:
+    x = torch.ones(4, 300)
+    op = assay.Op("s", summed, lambda make: (), cases=[{}])
+    made = with_poorer(op, (x,), sums="bfloat16")
+    assert made is not None
+    assert made[0].tolist() == [256.0] * 4
+    assert with_poorer(op, (x,), products="tf32") is None
+    means = assay.Op("m", lambda x: x.mean(-1), lambda make: (), cases=[{}])
+    assert with_poorer(means, (x,), sums="bfloat16")[0].tolist() == [256 / 300] * 4
+    product = assay.Op("p", lambda a, b: a @ b, lambda make: (), cases=[{}])
+    third = torch.full((2, 2), 1 / 3)
+    made = with_poorer(product, (third, third), products="tf32")
+    assert made[0][0, 0] == 2 * rounded(third.double(), "tf32")[0, 0] ** 2
+    a, b = draw(1, 1, 1000, kind="uniform"), draw(2, 1000, 1, kind="uniform")
+    off = with_poorer(product, (a, b), sums="bfloat16")[0] / (a.double() @ b.double()) - 1
+    assert 2.0**-9 < abs(float(off)) < 0.5
+
+
+def test_tf32_keeps_ten_bits_and_leaves_what_is_not_finite() -> None:
+    x = torch.tensor([1 + 2.0**-10, 1 + 2.0**-11, 1 + 3 * 2.0**-11, math.inf, math.nan, -0.0])
+    low = rounded(x, "tf32")
+    assert low[:3].tolist() == [1 + 2.0**-10, 1.0, 1 + 2.0**-9]
+    assert low[3] == math.inf
+    assert low[4].isnan()
+    assert rounded(torch.arange(3), "tf32").tolist() == [0, 1, 2]
+
+
+def test_shares_are_infinite_where_a_nan_is_out_of_place() -> None:
+    truth = torch.tensor([1.0, math.nan, math.inf, 2.0], dtype=torch.float64)
+    out = torch.tensor([math.nan, math.nan, math.inf, 2.5])
+    share, said = shares(out, truth, torch.ones(4, dtype=torch.float64))
+    assert share.tolist() == [math.inf, 0.0, 0.0, 0.5]
+    assert said == "1 NaN where the reference has none"
