@@ -58,8 +58,9 @@ def parse(text: str, **more: Any) -> Target:
         if not path.is_file():
             raise TargetError(f"{text}: there is no file {path} in {Path.cwd()}")
         return Target(text=text, file=str(path.resolve()), name=name, **more)
-    if not name and place in library():
-        return Target(text=text, module=f"assay.ops.{place}", name=place, **more)
+    folder = place.partition("_grad")[0]  # a gradient lies beside its forward
+    if not name and folder in library():
+        return Target(text=text, module=f"assay.ops.{folder}", name=place, **more)
     if name or "." in place:
         return Target(text=text, module=place, name=name, **more)
     raise TargetError(

@@ -110,3 +110,7 @@ def by_cpp(k, y, x):
         supported = ", ".join(dtype_name(dtype) for dtype in functions)
         raise NotSupported(f"{dtype_name(x.dtype)}: supported: {supported}")
     getattr(k, functions[x.dtype])(y, x, x.numel())
+
+
+from .gradient import square_grad as square_grad  # noqa: E402 - it is made of the Op above
+from .gradient import square_grad_grad as square_grad_grad  # noqa: E402

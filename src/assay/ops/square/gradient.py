@@ -1,0 +1,53 @@
+"""The gradient of square: dx[i] = 2 x[i] dy[i]. It saves x, and has itself a gradient.
+
+With h the gradient of dx: ddy = 2 x h and dx2 = 2 dy h, so a double backward is two more squares.
+"""
+
+import torch
+
+from assay.errors import NotSupported
+from assay.inputs import dtype_name
+
+from . import square
+
+
+def formula(dy, x):
+    return 2 * (x * dy)
+
+
+square_grad = square.gradient(
+    formula,
+    saves="x",
+    wrt="x",
+    flops=lambda m, n: 2 * m * n,
+)
+
+
+def again(h, dy, x):
+    return 2 * (x * h), 2 * (dy * h)
+
+
+square_grad_grad = square_grad.gradient(again, saves=("dy", "x"), wrt=("dy", "x"))
+
+
+@square_grad.launcher("triton", knobs={"BLOCK": [1024, 4096]})
+def by_triton(dx, dy, x, BLOCK):
+    from .square_grad_triton import kernel
+
+    n = x.numel()
+    if n:
+        kernel[((n + BLOCK - 1) // BLOCK,)](dy, x, dx, n, BLOCK)
+
+
+@square_grad.launcher("cpp", source="square_grad.cpp")
+def by_cpp(k, dx, dy, x):
+    functions = {
+        torch.float32: "square_grad_float32",
+        torch.float64: "square_grad_float64",
+        torch.float16: "square_grad_float16",
+        torch.bfloat16: "square_grad_bfloat16",
+    }
+    if x.dtype not in functions:
+        supported = ", ".join(dtype_name(dtype) for dtype in functions)
+        raise NotSupported(f"{dtype_name(x.dtype)}: supported: {supported}")
+    getattr(k, functions[x.dtype])(dx, dy, x, x.numel())
