@@ -149,7 +149,8 @@ def _twists(op: Op, base: Case, inputs: tuple[Any, ...]) -> Iterator[Hostile]:
                 continue  # nothing can be written to it
             case = Case(base.values, base.seed, f"{name}:{kind}")
             kept = kind in LAYOUTS and kind not in ("expanded", "broadcast")
-            yield Hostile(case, kind in LAYOUTS and kind not in CONTIGUOUS, not kept)
+            strided = kind in LAYOUTS and kind not in CONTIGUOUS
+            yield Hostile(case, strided=strided, compares=not kept)
 
 
 def _excluded(op: Op, kind: str, name: str) -> bool:
