@@ -277,11 +277,6 @@ def ship(
         return Shipped(
             path="", shape=(), stride=(), dtype="", device="", offset=0, fenced=False, kind=kind
         )
-    if value.device.type == "meta":  # it has no memory to be looked at
-        shape, dtype = tuple(value.shape), dtype_name(value.dtype)
-        return Shipped(
-            path="", shape=shape, stride=(), dtype=dtype, device="meta", offset=0, fenced=False
-        )
     is_fenced = value.untyped_storage().data_ptr() in blocks
     offset = value.storage_offset() * value.element_size() if is_fenced else 0
     stride = value.stride()
