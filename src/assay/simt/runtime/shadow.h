@@ -116,7 +116,10 @@ u32 write_fault(const Warp& W, const Shadow& shadow, u64 granule, u32 lane, u32 
             return IN_FLIGHT;
         }
         const bool both = kind != PLAIN && writer & FLAG;
-        if (!both && !shadow.before(W, lane, writer, W.seen)) {
+        // Threads of a Triton program that hold the same value all store it, by one instruction.
+        const bool again = !Shadow::across_blocks && W.launch->one_program &&
+                           writer >> 32 == shadow.high;
+        if (!both && !again && !shadow.before(W, lane, writer, W.seen)) {
             other = writer;
             return writer & FLAG || kind == ATOMIC ? ATOMIC_RACE : RACE_WITH_WRITE;
         }
