@@ -6,6 +6,8 @@ import torch
 
 import assay
 
+IDS = "V22"
+
 
 def inputs(make, n):
     return (make.normal(n, std=4.0),)

@@ -4,6 +4,8 @@ import torch
 
 import assay
 
+IDS = "I7"
+
 
 def inputs(make, m, k):
     return make.normal(m, k), make.normal(k, 3)

@@ -4,6 +4,8 @@ import torch
 
 import assay
 
+IDS = "V24 V8"
+
 
 def inputs(make, n, dtype):
     return (make.integers(n, low=0, high=120, dtype=dtype),)

@@ -2,6 +2,8 @@
 
 import assay
 
+IDS = "V13"
+
 
 def reference(x, w):
     x *= w

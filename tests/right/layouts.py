@@ -2,6 +2,8 @@
 
 import assay
 
+IDS = "I5 I6"
+
 
 def inputs(make, layout):
     x = make.normal(6, 8)

@@ -4,6 +4,8 @@ import torch
 
 import assay
 
+IDS = "V4 V16"
+
 FINDS = {
     "eager/coarse": "limit set by you: |error| <= 0.01",
     "eager/other_order": "judged by the Op's own accept",

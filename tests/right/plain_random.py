@@ -7,6 +7,8 @@ import torch
 
 import assay
 
+IDS = "I11"
+
 
 def inputs(make, n):
     weight = torch.nn.Linear(n, 2).weight

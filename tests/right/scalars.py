@@ -4,6 +4,8 @@ import torch
 
 import assay
 
+IDS = "I8"
+
 
 def reference(x, alpha, count, negate, mode, shift):
     y = alpha * x * count + shift

@@ -6,6 +6,8 @@ import torch
 
 import assay
 
+IDS = "V3 V22"
+
 
 def inputs(make, n, std, dtype):
     return (make.normal(4, n, std=std, dtype=dtype),)

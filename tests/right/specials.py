@@ -4,6 +4,8 @@ import torch
 
 import assay
 
+IDS = "V7 V22"
+
 
 def inputs(make, n, dtype):
     x = make.normal(n, dtype=dtype)

@@ -4,6 +4,8 @@ import torch
 
 import assay
 
+IDS = "V5"
+
 
 def reference(x):
     return x + 2

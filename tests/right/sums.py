@@ -5,6 +5,8 @@ import torch
 
 import assay
 
+IDS = "V3"
+
 
 def inputs(make, n, dtype):
     return (make.normal(3, n, dtype=dtype),)

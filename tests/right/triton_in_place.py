@@ -5,6 +5,8 @@ import triton.language as tl
 
 import assay
 
+IDS = "V13"
+
 
 def reference(x):
     x += 1

@@ -23,6 +23,7 @@ EXPECT = {
     "eager/second_dtype": ("wrong dtype", "output 1: float64, expected float32"),
     "eager/third_shape": ("wrong shape", "output 2: (64, 1), expected (64,)"),
 }
+IDS = "V15 V8"
 
 
 def reference(x):

@@ -9,6 +9,7 @@ EXPECT = {
     "eager/nothing_below": ("wrong value", "elements"),
     "eager/a_tail_of_zeros": ("wrong value", "elements"),
 }
+IDS = "V3 V22"
 
 
 def inputs(make, n):

@@ -35,6 +35,7 @@ EXPECT = {
     "eager/illegal_address": ("crashed", "illegal memory access"),
     "eager/too_many_threads": ("did not launch", "invalid argument"),
 }
+IDS = "L2 L7 L8 L10"
 
 
 def reference(x):

@@ -25,6 +25,7 @@ EXPECT = {
     "eager/a_list_of_numbers": ("wrong shape", "8 outputs, expected 1"),
     "python/float64": ("wrong dtype", "float64, expected float32"),
 }
+IDS = "V24"
 
 
 def reference(x):

@@ -12,6 +12,15 @@ EXPECT = {
     "eager/beside": ("wrote outside", "1 value after the end of output 0"),
     "eager/second_output_is_the_first": ("shares memory", "output 1 lies in the memory of x"),
 }
+IDS = "V13 O3"
+TWIN = {
+    "eager/does_nothing": "eager/right",
+    "eager/twice": "eager/right",
+    "eager/changes_the_other": "eager/right",
+    "eager/half": "eager/right",
+    "eager/beside": "eager/right",
+    "eager/second_output_is_the_first": "eager/right_returned",
+}
 
 
 def reference(x, w):

@@ -12,6 +12,7 @@ EXPECT = {
     "eager/unwritten": ("not written", "500 of 500 elements of output 0"),
     "eager/unwritten_flags": ("not written", "500 of 500 elements of output 1"),
 }
+IDS = "V8 V9"
 
 
 def reference(x):

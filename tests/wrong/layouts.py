@@ -12,6 +12,10 @@ EXPECT = {
     "eager/writes_into_the_holes": ("wrote outside", "1 value between the values of x"),
     "eager/writes_row_by_row": ("not written", "of output 0"),
 }
+IDS = "I5 V12"
+TWIN = {
+    "eager/assumes_contiguous": "eager/contiguous",
+}
 
 
 def inputs(make, n):

@@ -29,6 +29,7 @@ EXPECT = {
     "eager/scribbles": ("changed its input", "x, not declared as mutated"),
     "eager/scribbles_a_zero_sign": ("changed its input", "x, not declared as mutated"),
 }
+IDS = "V9 V10 V12 V13"
 
 
 def reference(x):

@@ -1,7 +1,9 @@
 """NumPy kernels (`python`): wrong forms, wrong memory, wrong values, answers that were kept."""
 
+import threading
+import time
+
 import numpy as np
-import torch
 
 import assay
 
@@ -20,9 +22,9 @@ EXPECT = {
     "python/divides_by_zero": ("crashed", "ZeroDivisionError"),
     "python/hangs": ("timed out", "no answer after 2 s (run)"),
     "python/nan": ("wrong value", "1 NaN where the reference has none"),
+    "python/thread_left": ("unfinished", "output 0"),
+    "python/patches_a_clock": ("tampered", "time.perf_counter_ns"),
     "python/refuses": ("not supported", "float32"),
-    "python/nowhere": ("wrong device", "meta"),
-    "eager/nowhere": ("wrong device", "meta"),
     "eager/refuses": ("not supported", "float32"),
 }
 OPTIONS = {"deadline": 2.0}
@@ -39,9 +41,9 @@ IDS = {
     "python/too_large": "L10",
     "python/hangs": "L8",
     "python/nan": "V7 X26",
+    "python/thread_left": "V18",
+    "python/patches_a_clock": "V18",
     "python/refuses": "I9",
-    "python/nowhere": "V24",
-    "eager/nowhere": "V24",
     "eager/refuses": "I9",
 }
 TWIN = {
@@ -153,19 +155,28 @@ def nan(x):
     return y
 
 
+@op.variant("python/thread_left")
+def thread_left(x):
+    y = np.empty(x.shape, dtype=np.float32)
+
+    def write():
+        time.sleep(0.05)
+        y[:] = x.numpy() * x.numpy()
+
+    threading.Thread(target=write).start()
+    return y
+
+
+@op.variant("python/patches_a_clock")
+def patches_a_clock(x):
+    clock = time.perf_counter_ns
+    time.perf_counter_ns = lambda: clock() // 2
+    return x.numpy() * x.numpy()
+
+
 @op.variant("python/refuses")
 def refuses(x):
     raise assay.NotSupported("float32; supported: float64")
-
-
-@op.variant("python/nowhere")
-def nowhere(x):
-    return torch.from_numpy(x.numpy() * x.numpy()).to("meta")
-
-
-@op.variant("eager/nowhere")
-def eager_nowhere(x):
-    return (x * x).to("meta")
 
 
 @op.variant("eager/refuses")

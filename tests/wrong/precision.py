@@ -15,6 +15,10 @@ EXPECT = {
     "eager/running_sum_of_rows": ("wrong value", "every element"),
     "eager/no_maximum": ("wrong value", "NaN where the reference has none"),
 }
+IDS = "V20 V21"
+TWIN = {
+    "eager/tf32": "eager/declared_tf32",
+}
 
 
 def product_reference(a, b):

@@ -15,6 +15,7 @@ EXPECT = {
     "eager/other_dtype_later": ("not the same twice", "float64, expected float32"),
     "eager/outside_later": ("not the same twice", "1 value after the end of output 0"),
 }
+IDS = "V14 V16 V17"
 
 
 def reference(x):

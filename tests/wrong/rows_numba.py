@@ -226,11 +226,6 @@ def half_is_refused(y, x):
     copy[1, 64](y, x)
 
 
-narrower = assay.Op(
-    "copied_bfloat16", lambda x: x.clone(), narrow, cases=assay.grid(n=[64], dtype=["bfloat16"])
-)
-
-
-@narrower.launcher("numba/no_bfloat16")
+@halves.launcher("numba/no_bfloat16")
 def no_bfloat16(y, x):
-    copy[1, 64](y, x)
+    copy[1, 64](y, x.bfloat16())

@@ -11,6 +11,7 @@ EXPECT = {
     "eager/other_infinity": ("wrong value", "-inf, expected inf"),
     "eager/clamped": ("wrong value", "expected inf"),
 }
+IDS = "V7 X26"
 
 
 def reference(x):

@@ -11,6 +11,12 @@ EXPECT = {
     "triton/one_block_short BLOCK=1": ("not written", "1 of 1 elements of output 0"),
     "triton/odd_block": ("did not build", "must be a power of two: round the block up"),
 }
+IDS = "I1 V12 X28"
+TWIN = {
+    "triton/unmasked": "triton",
+    "triton/one_block_short": "triton",
+    "triton/odd_block": "triton",
+}
 
 
 def inputs(make, n):

@@ -12,6 +12,15 @@ EXPECT = {
     "cuda/every_block": ("race", "watched.cu:60: "),
     "cuda/absent_lane": ("absent lanes", "watched.cu:70: "),
 }
+IDS = "V16 X35"
+TWIN = {
+    "cuda/no_first_barrier": "cuda/shift",
+    "cuda/no_second_barrier": "cuda/shift",
+    "cuda/barrier_in_branch": "cuda/shift",
+    "cuda/unwritten": "cuda/shift",
+    "cuda/every_block": "cuda/shift",
+    "cuda/absent_lane": "cuda/shift",
+}
 
 
 def reference(x):
