@@ -55,6 +55,9 @@ Drop = Annotated[
     bool,
     typer.Option("--drop-barriers", help="Without a GPU: which barriers a kernel needs."),
 ]
+Sanitize = Annotated[
+    bool, typer.Option("--sanitize", help="On a GPU: each kernel under compute-sanitizer's tools.")
+]
 Bench = Annotated[str | None, typer.Option("--kernelbench", help="File with Model and get_inputs.")]
 
 
@@ -75,6 +78,7 @@ def check(
     fills: Fills = False,
     kernelbench: Bench = None,
     drop_barriers: Drop = False,
+    sanitize: Sanitize = False,
     zoo: Zoo = True,
     as_json: Json = False,
 ) -> None:
@@ -229,6 +233,30 @@ def cache(
     from .commands import caching
 
     caching.show(match, clear=clear, log=log)
+
+
+selftests = typer.Typer(
+    help="Assay tested on kernels of which everybody knows what must be said.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(selftests, name="selftest")
+
+
+@selftests.command("verdict")
+def selftest_verdict(
+    match: Annotated[str, typer.Argument(help="Only files with this in their name.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the score as JSON.")] = False,
+) -> None:
+    """Wrong kernels, each to be named, and right but unusual ones, none to be accused."""
+    from .commands import selftest
+
+    raise typer.Exit(selftest.verdict(match, as_json=as_json))
+
+
+@selftests.callback()
+def _selftests() -> None:
+    """A command of its own even while there is but one."""
 
 
 @app.callback(invoke_without_command=True)
