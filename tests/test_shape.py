@@ -266,6 +266,9 @@ def test_the_wheel_holds_every_source(tmp_path: Path) -> None:
     assert any(name.endswith(".cuh") for name in wanted)
     assert any(name.endswith(".cu") for name in wanted)
     assert not wanted - packed
+    zoo = {p for kind in ("wrong", "right") for p in (ROOT / "tests" / kind).glob("*.*")}
+    kernels = {f"assay/selftest/kernels/{p.parent.name}/{p.name}" for p in zoo}
+    assert kernels == {n for n in packed if n.startswith("assay/selftest/kernels/")}
     foreign = [n for n in packed if not n.startswith(("assay/", f"assay-{assay.__version__}."))]
     assert not foreign
 
