@@ -62,7 +62,11 @@ ALLOWED: dict[str, set[str]] = {
     "clock": DECLARING
     | CHILDREN
     | {"build", "verdict", "describe", "faults", "inputs", "target", "ways"},
-    "pipeline": DECLARING | CHILDREN | {"verdict", "clock", "describe", "target", "ways"},
+    "sanitize": DECLARING | CHILDREN | {"build", "faults", "inputs", "target", "verdict"},
+    "pipeline": DECLARING
+    | CHILDREN
+    | {"sanitize"}
+    | {"verdict", "clock", "describe", "target", "ways"},
     # A saved report is printed elsewhere, next year: rows and arithmetic are all it needs.
     "report": BASE | {"rows", "clock.statistics"},
     "doctor": BASE,

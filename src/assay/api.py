@@ -30,7 +30,8 @@ def check(target: str | Op | Target, **options: Any) -> list[Row]:
 
     target: what the command line takes (`softmax`, `file.py:name`), or an Op.
     options: `case` (a dict, or text such as "n=4096"), `dtypes`, `variants`, `device`, `arch`,
-    `seed`, `slow`, `deadline` (seconds), `zoo` (hostile inputs too; True); for a bare function
+    `seed`, `slow`, `deadline` (seconds), `zoo` (hostile inputs too; True),
+    `sanitize` (on a GPU, each kernel under compute-sanitizer's tools too); for a bare function
     `like`, `inputs`, `fills`; for a KernelBench pair `kernelbench`.
 
     Raises AssayError for a target or an option that can't be used.

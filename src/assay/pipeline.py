@@ -22,6 +22,8 @@ from .describe import CaseFacts, OpFacts, VariantFacts
 from .errors import AssayError, OpError
 from .machine import cores
 from .processes import Ended
+from .sanitize import Sanitizer, reason_not_to
+from .sanitize import tool as sanitizer
 from .session import Session, Stopped
 from .target import Target
 from .types import OUTCOMES, Case, Machine, Row, Scalar, Strength, replace
@@ -54,6 +56,8 @@ class Request:
     """Seconds that one case of one kernel may take to run."""
     zoo: bool = False
     """Judges on hostile inputs too, which are made of the Op's cases."""
+    sanitize: bool = False
+    """Runs each kernel that is right, or that died, once more under compute-sanitizer's tools."""
     drop_barriers: bool = False
     """Leaves each barrier of a right kernel out in turn, where its compiled code is watched."""
 
@@ -233,10 +237,12 @@ class _Loop:
         out: queue.Queue[Any] = queue.Queue()
         total = sum(len(v.configurations) for v in self.variants) * len(cases)
 
+        sanitized = self._sanitized(oracle)
+
         def one(variant: VariantFacts) -> None:
             try:
                 for row in judge(self.session, self.conditions, oracle, self.op, variant, cases):
-                    out.put(row)
+                    out.put(sanitized(row))
             except (AssayError, Stopped, Ended) as error:
                 out.put(error)
             except BaseException as error:  # noqa: BLE001 - handed to the main thread, which raises
@@ -253,6 +259,15 @@ class _Loop:
                 raise
         if errors:
             raise errors[0]
+
+    def _sanitized(self, oracle: Oracle) -> Callable[[Row], Row]:
+        """What makes of each row one that compute-sanitizer was asked about, if that is wanted."""
+        if not self.request.sanitize:
+            return lambda row: row
+        program = sanitizer.find()
+        why_not = reason_not_to(self.conditions.device, self.machine.no_gpu, program)
+        args = self.session, self.conditions, oracle, why_not, program, self.progress.note
+        return Sanitizer(*args).row
 
     def _drained(self, out: queue.Queue[Any], total: int) -> Generator[Row, None, list[Any]]:
         """Rows out of the queue until every variant has put its None; what went wrong meanwhile."""

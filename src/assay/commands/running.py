@@ -100,6 +100,7 @@ def _request(given: dict[str, Any], *, timed: bool) -> Request:
         seed=given["seed"],
         deadline=duration(given["deadline"], "--deadline"),
         drop_barriers=given.get("drop_barriers", False),
+        sanitize=given.get("sanitize", False),
         zoo=given["zoo"],
     )
 
