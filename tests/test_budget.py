@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import assay
-from assay.verdict.budget import ROUNDOFF, Expected, arithmetic, expect
+from assay.verdict.budget import CLASSES, ROUNDOFF, Expected, arithmetic, expect
 from assay.verdict.compare import shares, values, within
 from assay.verdict.emulate import rounded, with_poorer
 from assay.verdict.precision import explained
@@ -122,11 +122,10 @@ def test_one_step_of_the_dtype_passes_and_three_allowances_fail(
     expected = known(torch.exp, x)
     truth = expected.truth[0]
     nearest = truth.to(dtype)
-    away = torch.full_like(nearest, math.inf)
     assert right(nearest, expected, (x,))
-    assert right(torch.nextafter(nearest.float(), away.float()).to(dtype), expected, (x,))
-    step = 2 * ROUNDOFF[dtype]
-    assert right((truth * (1 + step)).to(dtype), expected, (x,))
+    bits = nearest.view(torch.int32 if dtype is torch.float32 else torch.int16)
+    for step in (-1, 1):
+        assert right((bits + step).view(dtype), expected, (x,))
     allowed = expected.allowed(0, arithmetic([dtype], ""))
     for sign in (-1, 1):
         off = nearest.clone()
@@ -135,12 +134,19 @@ def test_one_step_of_the_dtype_passes_and_three_allowances_fail(
         assert not right(off, expected, (x,))
 
 
+def test_a_unit_roundoff_is_half_the_distance_from_one_to_its_neighbour() -> None:
+    for dtype, unit in ROUNDOFF.items():
+        assert unit == torch.finfo(dtype).eps / 2
+    for name in ("float64", "float32", "float16", "bfloat16"):
+        assert CLASSES[name] == ROUNDOFF[getattr(torch, name)]
+
+
 def test_1000_and_1004_are_one_step_apart_in_bfloat16() -> None:
     x = torch.full((8,), 1000, dtype=torch.bfloat16)
     expected = known(lambda x: x + 2, x)
     for value in (1000, 1004):
         assert right(torch.full_like(x, value), expected, (x,))
-    for value in (992, 1012):
+    for value in (984, 1020):
         assert not right(torch.full_like(x, value), expected, (x,))
 
 

@@ -38,7 +38,7 @@ ROUNDOFF = {
     torch.float64: 2.0**-53,
     torch.float32: 2.0**-24,
     torch.float16: 2.0**-11,
-    torch.bfloat16: 2.0**-9,
+    torch.bfloat16: 2.0**-8,
     torch.complex64: 2.0**-24,
     torch.complex128: 2.0**-53,
 }
@@ -47,7 +47,7 @@ CLASSES = {
     "float32": 2.0**-24,
     "tf32": 2.0**-11,
     "float16": 2.0**-11,
-    "bfloat16": 2.0**-9,
+    "bfloat16": 2.0**-8,
     "fast-math": 2.0**-20,
 }
 """Unit roundoff of the arithmetic that a variant may declare."""
