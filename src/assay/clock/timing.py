@@ -262,7 +262,7 @@ def _sample(
         member.sample(state, taken)
     start, share = time.monotonic(), FAIR_SHARE * given.seconds
     number, told = 0, 0.0
-    looked_at = secrets.randbelow(LEAST_ROUNDS)
+    looked_at = secrets.randbelow(SWAP_ROUNDS)
     while True:
         if number % SWAP_ROUNDS == 0:
             contents.swap([m for m in members if not m.done(number, LEAST_ROUNDS, share)])
@@ -287,7 +287,7 @@ def _sample(
             break
         if number >= GOOD_ROUNDS and number % SWAP_ROUNDS == 0 and all(_known(m) for m in members):
             break
-        if spent > 20 * given.seconds:  # eight rounds of a very slow kernel
+        if number >= SWAP_ROUNDS and spent > 20 * given.seconds:  # a very slow kernel
             break
     for member in members:
         member.facts = extra.facts(member)

@@ -65,8 +65,8 @@ PLACES = (
     "torch.UntypedStorage",
     "torch.utils._python_dispatch.TorchDispatchMode",
 )
-REPLACED_BY_TORCH = frozenset({"torch.manual_seed"})
-"""torch._dynamo puts a wrapper there when it is imported."""
+REPLACED_BY_TORCH = frozenset({"torch.manual_seed", "torch.Storage"})
+"""torch._dynamo wraps the first when it is imported; the second follows the default dtype."""
 TRACED = (sys.gettrace, sys.getprofile)
 ATEN = "aten/"
 
