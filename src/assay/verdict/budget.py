@@ -253,9 +253,14 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
     scale = min(max(1.0, 2 * worst), MOST_SCALE)
     if 2 * worst <= MOST_SCALE:
         cache = first.cache if scale == 1.0 else {}
-        said = None if rms is None else rms / scale
-        known = {"eager_worst": worst / scale, "eager_rms": said, "roundoff": roundoff}
-        return replace(first, cache=cache, scale=scale, **known)
+        return replace(
+            first,
+            cache=cache,
+            scale=scale,
+            roundoff=roundoff,
+            eager_worst=worst / scale,
+            eager_rms=None if rms is None else rms / scale,
+        )
     needs = tuple(_needed(one, truth) for one, truth in zip(compared, first.truth))
     return replace(first, cache={}, scale=scale, eager_worst=0.5, needs=needs)
 

@@ -138,12 +138,19 @@ def _product(
 
 
 def _added_product(
-    dtype: torch.dtype, made: torch.Tensor, c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, **k
+    dtype: torch.dtype,
+    made: torch.Tensor,
+    c: torch.Tensor,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    *,
+    beta: float = 1.0,
+    alpha: float = 1.0,
 ) -> torch.Tensor | None:
     total = _product(dtype, made, a, b)
     if total is None:
         return None
-    return k.get("beta", 1) * c + k.get("alpha", 1) * total.to(made.dtype)
+    return beta * c + alpha * total.to(made.dtype)
 
 
 MOST_PRODUCTS = 256
