@@ -184,6 +184,12 @@ def test_the_base_is_small_and_each_dtype_has_one():
         assert elements <= MOST
 
 
+def test_the_side_of_a_square_grows_by_its_square():
+    op = Op("norm", lambda x: x.norm(), lambda make, n: (make.normal(n, n),), cases=[{"n": 24}])
+    sizes = {h.case.values["n"] for h in hostile(op, list(op.cases), (), 0) if h.case.zoo == "size"}
+    assert sizes == {0, 1, 13, 65, 257, 1025}
+
+
 def test_a_grid_above_its_limit_is_asked_where_memory_allows():
     def inputs(make, rows, n):
         return (make.normal(rows, n),)

@@ -9,6 +9,7 @@ than PyTorch gives.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +58,7 @@ def hostile(op: Op, declared: list[Case], near: tuple[int, ...], seed: int) -> I
         groups.setdefault(rest, []).append(case)
     for cases in groups.values():
         base, inputs = _base(op, cases, sizes, seed)
-        yield from _sizes(op, base, sizes, near, inputs)
+        yield from _sizes(op, base, sizes, near, inputs, seed)
         yield from _twists(op, base, inputs)
 
 
@@ -121,18 +122,33 @@ def _product(case: Case, sizes: list[str]) -> int:
 
 
 def _sizes(
-    op: Op, base: Case, sizes: list[str], near: tuple[int, ...], inputs: tuple[Any, ...]
+    op: Op,
+    base: Case,
+    sizes: list[str],
+    near: tuple[int, ...],
+    inputs: tuple[Any, ...],
+    seed: int,
 ) -> Iterator[Hostile]:
     if _excluded(op, SIZE, ""):
         return
     elements = max(1, _elements(op, base, inputs))
     for name in sizes:
         own = max(1, int(base.values[name]))
+        power = _power(op, base, name, elements, seed)
         for size in dict.fromkeys((*SIZES, *near, GRID)):
-            if size == base.values[name] or elements * size // own > MOST:
+            if size == base.values[name] or elements * (size / own) ** power > MOST:
                 continue
             made = Case({**base.values, name: size}, base.seed, SIZE)
             yield Hostile(made, grid=size == GRID)
+
+
+def _power(op: Op, base: Case, name: str, elements: int, seed: int) -> float:
+    """The power of a size that elements grow with: 2 for the side of a square."""
+    values = {**base.values, name: 2 * max(1, int(base.values[name]))}
+    inputs = _changed(op, base, values, seed)
+    if inputs is None:
+        return 1.0
+    return max(1.0, math.log2(max(1, _elements(op, Case(values, base.seed), inputs)) / elements))
 
 
 def _twists(op: Op, base: Case, inputs: tuple[Any, ...]) -> Iterator[Hostile]:
