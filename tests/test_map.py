@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -12,10 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import assay
-from assay import drawing
+from assay import drawing, mapping
 from assay.cli import app
 from assay.errors import NotRun
 from assay.mapping import mapped_in
@@ -23,8 +25,10 @@ from assay.mapping.elements import elements
 from assay.mapping.model import ELEMENT, Accesses, CoverageMap, Launch, Tensor, together
 from assay.mapping.svg import svg
 from assay.mapping.text import findings, text
+from assay.report import table
 from assay.simt.record import CELL
 from assay.target import parse
+from assay.types import Row, Verdict
 
 HERE = Path(__file__).parent
 KERNELS = HERE / "fixtures" / "maps.py"
@@ -332,6 +336,24 @@ def test_the_interpreter_tells_offsets_and_masks(mapped):
     assert "tl.load" in line
 
 
+def test_what_compiled_code_cant_run_is_mapped_in_the_interpreter(session, monkeypatch):
+    asked = mapping._asked
+
+    def unable(session, target, variant, case, arch, stepped):
+        if stepped:
+            return asked(session, target, variant, case, arch, stepped)
+        return {"not_run": "not checkable: wgmma at k.py:3", "uncheckable": True}, Path()
+
+    monkeypatch.setattr(mapping, "_asked", unable)
+    target = parse(f"{KERNELS}:square")
+    found = mapped_in(session, target, "triton/partial", {"m": 2})
+    assert found.judge == "interpreter"
+    assert "not checkable: wgmma at k.py:3" in text(found)
+    assert not found.tensors["output 0"].never_written
+    with pytest.raises(NotRun, match="wgmma"):  # there is nothing else to run it
+        mapped_in(session, target, "cuda/partial", {"m": 2})
+
+
 @pytest.mark.full
 def test_interpreter_and_compiled_code_agree_on_who_wrote(mapped):
     one, two = (mapped("triton/overlapping", stepped=s).tensors["output 0"] for s in (False, True))
@@ -479,6 +501,18 @@ def test_a_verdict_shows_what_is_wrong_and_what_lies_outside(judge):
     assert rows["python/all"].verdict.map == ""  # every element: a map shows nothing more
     assert rows["eager"].verdict.map == ""
     assert all(len(row.verdict.map.splitlines()) <= 8 for row in rows.values())
+
+
+def test_the_table_shows_the_map_below_its_row():
+    drawn = "output 0 [4, 781]; a character is 16 elements\n. not written\n[0] oo.."
+    verdict = Verdict(word="not written", detail="2 of 4", map=drawn)
+    given = {"op": "f", "variant": "triton", "way": "triton", "device": "cpu", "machine": "m"}
+    row = Row(**given, outcome="fail", word="not written", reason="2 of 4", verdict=verdict)
+    out = io.StringIO()
+    table.show(Console(file=out, width=80, highlight=False), [row], None, timed=False)
+    lines = out.getvalue().splitlines()
+    at = next(i for i, line in enumerate(lines) if "not written: 2 of 4" in line)
+    assert lines[at + 1 : at + 4] == [f"    {line}" for line in drawn.splitlines()]
 
 
 @pytest.mark.full

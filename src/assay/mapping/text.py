@@ -36,7 +36,7 @@ def unit_of(found: CoverageMap) -> str:
 
 def _conditions(found: CoverageMap) -> list[str]:
     how = {"interpreter": "run in the interpreter", "simulator": "run in the simulator"}
-    how["cpu"] = "no GPU kernel: what was written is what two runs on poison tell"
+    how["cpu"] = "run on the CPU: what was written is what two runs on poison tell"
     ran = how.get(found.judge, f"compiled for {found.judge}, run on the CPU")
     said = [ran]
     if found.judge != "cpu":
