@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
+from assay import cache
 from assay.op import WAYS
 from assay.pipeline import Progress, Request, run
 from assay.session import Session
+from assay.simt.build import runtime
 from assay.target import Target, parse
 from assay.types import Row
 
@@ -35,6 +37,22 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         shutil.rmtree(os.environ.pop("ASSAY_CACHE"), ignore_errors=True)
+
+
+@pytest.fixture
+def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own, empty but for what all compiled GPU code shares on a CPU.
+
+    g++ takes that five seconds, and the cache that all tests share has it, or will.
+    """
+    runtime()
+    folder = tmp_path / "cache"
+    for entry in list(cache.entries()):
+        if entry.what == "the runtime of compiled GPU code":
+            place = folder / "builds" / entry.key[:2] / entry.key
+            shutil.copytree(entry.place, place, copy_function=os.link)
+    monkeypatch.setenv("ASSAY_CACHE", str(folder))
+    return folder
 
 
 @pytest.fixture(scope="session")

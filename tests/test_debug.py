@@ -147,9 +147,8 @@ def nvrtc() -> list[Path]:
 
 
 def test_a_cuda_variant_without_a_gpu_shows_geometry_and_targets(
-    file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    file: str, capsys: pytest.CaptureFixture[str], fresh_cache: Path
 ) -> None:
-    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
     code, out = debug(capsys, file, "cuda", flag=True)
     assert code == 0
     assert "grid (4, 2, 1)  block (32, 1, 1)" in out

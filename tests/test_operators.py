@@ -16,7 +16,7 @@ QUICK = ("eager", "python", "triton*", "cuda*", "numba*", "cpp*")
     ("op", "case"),
     [
         ("square", {"m": 37, "n": 27, "dtype": "float32"}),
-        ("softmax", {"rows": 2, "n": 5003, "dtype": "float32"}),
+        pytest.param("softmax", {"rows": 2, "n": 5003, "dtype": "float32"}, marks=pytest.mark.full),
     ],
 )
 def test_every_way_is_judged_or_says_why_not(
@@ -43,6 +43,7 @@ def test_every_way_is_judged_or_says_why_not(
             assert kernel.spill_load_bytes == kernel.spill_store_bytes == 0
 
 
+@pytest.mark.full
 def test_bfloat16_is_judged_where_it_can_be(judge: Judge) -> None:
     case = {"rows": 5, "n": 1025, "dtype": "bfloat16"}
     rows = judge("softmax", case=case, variants=QUICK)

@@ -93,6 +93,7 @@ UNKNOWN = (
 )
 
 
+@pytest.mark.full
 def test_code_for_hopper_alone_is_checked_as_built_for_sm_80(judge: Judge, tmp_path: Path) -> None:
     (tmp_path / "hopper.cu").write_text(HOPPER_CU)
     (tmp_path / "hopper.py").write_text(HOPPER)
@@ -107,6 +108,7 @@ def test_code_for_hopper_alone_is_checked_as_built_for_sm_80(judge: Judge, tmp_p
     assert "hopper.cu:11" in row.reason
 
 
+@pytest.mark.full
 def test_counts_can_be_asserted() -> None:
     counts = assay.counts(str(WATCHED), "cuda/shift")
     load = counts.access("global load")

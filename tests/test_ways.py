@@ -700,6 +700,7 @@ void double_out(const at::Tensor& y, const at::Tensor& x) {
 """
 
 
+@pytest.mark.full
 @needs_compiler
 @pytest.mark.skipif(extension.ninja() is None, reason="no ninja")
 def test_an_extension_is_built_behind_the_cache(judge: Any, tmp_path: Path) -> None:
