@@ -10,7 +10,8 @@ from assay.selftest import judging, zoo
 
 HERE = Path(__file__).parent
 PLAIN = {
-    "wrong": "aliases forms integers layouts memory repeats specials unmasked_triton values watched",
+    "wrong": "aliases forms integers layouts memory repeats values watched"
+    " specials unmasked_triton",
     "right": "empty exact in_place layouts limits memory scalars specials steps triton_in_place",
 }
 """Ten of each zoo, of every kind; the others are judged by `make test-full`."""
