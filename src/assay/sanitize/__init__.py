@@ -1,8 +1,9 @@
 """`assay check --sanitize`: compute-sanitizer's four tools on each kernel, as its verdict.
 
 The parent's side: it starts no CUDA and imports no torch. A right kernel, or one that died, wrote
-outside or differs from run to run, is run once more under each tool; what a tool finds becomes the verdict. What could not be looked at is
-said, with the reason: a row never passes for sanitized that was not.
+outside or differs from run to run, is run once more under each tool; what a tool finds becomes the
+verdict. What could not be looked at is said, with the reason: a row never passes for sanitized
+that was not.
 """
 
 from __future__ import annotations
