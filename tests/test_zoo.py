@@ -140,3 +140,54 @@ def test_every_wrong_kernel_has_a_right_twin_one_edit_away(sample):
         if not 1 <= count <= most:
             problems.append(f"{label}: {count} lines differ from {twin}")
     assert not problems, "\n" + "\n".join(problems)
+
+
+TWINS = """
+import assay
+
+op = assay.Op("doubled", lambda x: 2 * x, inputs, cases=[])
+TEXT = "a\\nb"
+
+
+def helper(x):
+    return x
+
+
+@op.variant("eager/near")
+def near(x):
+    return 3 * x
+
+
+@op.variant("eager/far")
+def far(x):
+    y = helper(x)
+    z = y + x
+    return z
+
+
+def variant(name, text):
+    @op.launcher(f"cpp/{name}", source=text)
+    def launch(k, y, x):
+        k.f(y, x)
+
+
+variant("right", TEXT)
+variant("wrong", TEXT.replace("a", "c"))
+for each in ("one", "two"):
+    variant(each, TEXT)
+"""
+
+
+def test_lines_between_twins_are_counted(tmp_path: Path):
+    (tmp_path / "twins.py").write_text(TWINS)
+    sample = zoo.Sample(tmp_path / "twins.py")
+
+    def lines(label: str, twin: str) -> int:
+        return twins.changed_lines(sample, label, sample, twin)
+
+    assert lines("eager/near", "eager") == 1
+    assert lines("eager/far", "eager") == 4
+    assert lines("cpp/wrong", "cpp/right") == 1
+    assert lines("cpp/right", "cpp/right") == lines("cpp/one", "cpp/two") == 0
+    with pytest.raises(AssertionError, match="has no kernel eager/gone"):
+        lines("eager/gone", "eager/near")
