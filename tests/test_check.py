@@ -28,6 +28,7 @@ def samples(kind: str) -> list[object]:
     ]
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("sample", samples("wrong"))
 def test_every_wrong_kernel_is_named_and_no_other_is_touched(session, sample):
     score = judging.judged(session, sample)
@@ -37,6 +38,7 @@ def test_every_wrong_kernel_is_named_and_no_other_is_touched(session, sample):
     assert not score.misses, "\n" + "\n".join(miss.text for miss in score.misses)
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("sample", samples("right"))
 def test_no_right_kernel_is_accused(session, sample):
     score = judging.judged(session, sample)
