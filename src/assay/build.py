@@ -74,8 +74,10 @@ def build(
         call(handle, outputs, [to_meta(x) for x in inputs])
 
     loaded = None
+    way = ways.way(variant.way)
+    if device.startswith("cuda") and hasattr(way, "ready"):
+        way.ready()
     if variant.source is not None:
-        way = ways.way(variant.way)
         if not hasattr(way, "load"):
             raise OpError(
                 f"{op.name}: variant {variant.name!r} names a source, and the way "

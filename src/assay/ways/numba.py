@@ -37,6 +37,41 @@ def stepped() -> Here:
     )
 
 
+def ready() -> None:
+    """Launches that name no stream go to torch's current one, as those of every other way do.
+
+    Numba's own default is the driver's default stream, which torch's side streams do not wait for.
+    """
+    from numba.cuda.dispatcher import CUDADispatcher
+
+    if getattr(CUDADispatcher.__getitem__, "on_current_stream", False):
+        return
+    configured = CUDADispatcher.__getitem__
+
+    def on_current_stream(self: Any, how: Any) -> Any:
+        stream = _current_stream()
+        if stream is not None and isinstance(how, tuple) and (len(how) == 2 or not how[2]):
+            how = (*how[:2], stream, *how[3:])
+        return configured(self, how)
+
+    on_current_stream.on_current_stream = True  # type: ignore[attr-defined]
+    CUDADispatcher.__getitem__ = on_current_stream
+
+
+_streams: dict[int, Any] = {}
+
+
+def _current_stream() -> Any:
+    """torch's current stream as Numba takes it; None if that is the driver's default stream."""
+    import torch
+    from numba import cuda
+
+    handle = torch.cuda.current_stream().cuda_stream
+    if handle and handle not in _streams:
+        _streams[handle] = cuda.external_stream(handle)
+    return _streams.get(handle)
+
+
 def watch(watching: Any) -> None:
     """Hands launches of this process to a `simt.Watch`."""
     from ..simt.adapters import numba
