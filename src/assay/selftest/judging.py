@@ -107,7 +107,8 @@ def _accused(sample: Sample, label: str, rows: list[Row]) -> list[Miss]:
 def _unseen(sample: Sample, rows: list[Row]) -> list[Miss]:
     found = []
     for label, part in sample.finds.items():
-        texts = [text for row in rows if row.label == label for text in row.verdict.findings]
+        told = [row.verdict for row in rows if row.label == label]
+        texts = [text for verdict in told if verdict for text in verdict.findings]
         if not any(part in text for text in texts):
             found.append(Miss(sample.name, label, f"the finding {part!r}", f"{texts}"))
     return found
