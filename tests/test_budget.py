@@ -327,3 +327,12 @@ def test_shares_are_infinite_where_a_nan_is_out_of_place() -> None:
     share, said = shares(out, truth, torch.ones(4, dtype=torch.float64))
     assert share.tolist() == [math.inf, 0.0, 0.0, 0.5]
     assert said == "1 NaN where the reference has none"
+
+
+def test_an_eager_that_is_poor_never_makes_zeros_right() -> None:
+    """Intermediate results in bfloat16 cancel: eager itself is far off, and zeros stay wrong."""
+    x = draw(5, 2000, dtype=torch.bfloat16)
+    expected = known(lambda x: (x + 64) - 64 + x * 0.25, x)
+    assert expected.scale > 8
+    assert not right(torch.zeros_like(x), expected, (x,))
+    assert not right(x, expected, (x,))

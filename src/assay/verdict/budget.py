@@ -14,8 +14,8 @@ place.
 
 If the eager reference in the case's own dtype needs more than half of that, because its
 intermediate results are rounded to 16 bits, the allowance is scaled to twice its worst, up to 64
-times; beyond, only for outputs of the sizes that need it: float32 `gelu(-5.6)` is 0, not -6e-8, for
-1 + erf(x) cancels, and no perturbation of x shows that.
+times or half of the output; beyond, only for outputs of the sizes that need it: float32
+`gelu(-5.6)` is 0, not -6e-8, for 1 + erf(x) cancels, and no perturbation of x shows that.
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ CHUNK = 1 << 18
 """Elements worked on at a time: they and their truth stay in a core's cache."""
 MOST_SCALE = 64.0
 """Most that a poor eager raises the allowance for outputs of every size."""
+MOST_SHARE = 0.5
+"""And most of an output that may so become its allowance: zeros must stay wrong."""
 MOST_RAISED = 2.0**-10
 BINADES = 2304
 """Powers of two that a float64 can be near, subnormals included."""
@@ -250,8 +252,10 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
     found = [largest_share(*one, lenient=True) for one in compared if one]
     worst = max((share for share, _, _ in found), default=0.0)
     rms = root_mean([squares for _, _, squares in found], [one[0] for one in compared if one])
-    scale = min(max(1.0, 2 * worst), MOST_SCALE)
-    if 2 * worst <= MOST_SCALE:
+    coarsest = max((ROUNDOFF[d] for d in first.dtypes if d in ROUNDOFF), default=0.0)
+    most = min(MOST_SCALE, MOST_SHARE / (4 * coarsest)) if coarsest else MOST_SCALE
+    scale = min(max(1.0, 2 * worst), most)
+    if 2 * worst <= most:
         cache = first.cache if scale == 1.0 else {}
         return replace(
             first,
