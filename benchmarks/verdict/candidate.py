@@ -38,7 +38,7 @@ class Unfit(Exception):
 def main(
     channel: Any, target: dict, op: str, variant: str, knobs: dict, judge: str, to: str
 ) -> None:
-    """Writes {peer: "" or why it rejects}, or {not_run: why}."""
+    """Writes {peer: "" or why it rejects}, {raised: what its call ended in}, {not_run: why}."""
     dump, writer, close, rename = json.dumps, os.write, os.close, os.replace
     answer: dict[str, str]
     try:
@@ -46,7 +46,7 @@ def main(
     except NotRun as why:
         answer = {"not_run": str(why)}
     except (KeyboardInterrupt, SystemExit, Exception) as error:  # noqa: BLE001 - its caller sees it
-        answer = {peer.name: told(error) for peer in PEERS}
+        answer = {"raised": told(error)}
     file = os.open(f"{to}.part", os.O_WRONLY | os.O_CREAT)
     writer(file, dump(answer).encode())
     close(file)
@@ -69,8 +69,16 @@ def judged(op: Op, name: str, knobs: dict[str, Any], judge: str) -> dict[str, st
     for seed in range(SEEDS):
         for case in cases:
             asked = [p for p in PEERS if said.get(p.name) == "" and seed < p.seeds]
-            if asked:
-                _once(op, variant, knobs, case, seed, asked, said)
+            if not asked:
+                continue
+            try:
+                _once(op, variant, knobs, case, seed, judge, asked, said)
+            except NotRun:
+                raise
+            except (SystemExit, Exception) as error:
+                if seed == 0:
+                    raise
+                said.update({peer.name: told(error) for peer in asked})
     return said
 
 
@@ -80,11 +88,16 @@ def _once(
     knobs: dict[str, Any],
     case: Case,
     seed: int,
+    judge: str,
     asked: list[Peer],
     said: dict[str, str],
 ) -> None:
     inputs = inputs_of(op, case, seed)
     specs = output_specs(op, inputs, case)
+    if judge in ("interpreter", "simulator"):
+        dtypes = [x.dtype for x in inputs if isinstance(x, torch.Tensor)]
+        if refusal := ways.way(variant.way).refuses([*dtypes, *(d for _, d in specs)]):
+            raise NotRun(refusal)
     kernel = build(op, variant, knobs, case, inputs, specs, "cpu", ways.DEFAULT_ARCH)
     with torch.no_grad():
         expected = _list(op.reference(*_own(op, inputs)))

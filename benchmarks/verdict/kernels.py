@@ -66,7 +66,7 @@ def kernels(session: Session, sample: Sample) -> list[One]:
 
 
 def by_peers(session: Session, one: One) -> dict[str, str]:
-    """{peer: "" or why it rejects the kernel}, or {not_run: why}."""
+    """{peer: "" or why it rejects the kernel}, {raised: what ended the call} or {not_run: why}."""
     if one.way not in CALLED:
         return {"not_run": f"{one.way} needs a GPU"}
     here = ways.stepped(one.way, "cpu")
@@ -96,7 +96,7 @@ def by_peers(session: Session, one: One) -> dict[str, str]:
     if to.is_file():
         said: dict[str, str] = json.loads(to.read_text())
         return said
-    return {peer.name: how for peer in PEERS if not peer.missing}
+    return {"raised": how}
 
 
 def by_assay(session: Session, sample: Sample) -> dict[str, str]:
@@ -132,7 +132,11 @@ def compared(
 
 
 def row(one: One, peers: dict[str, str], assay: dict[str, str]) -> dict[str, Any]:
-    not_run = peers.pop("not_run", "")
+    not_run, raised = peers.pop("not_run", ""), peers.pop("raised", "")
+    if raised and one.wrong:
+        peers = {peer.name: raised for peer in PEERS if not peer.missing}
+    elif raised:  # no judge's word on what it computes
+        not_run = f"called plainly, it raised {raised}"
     return {
         "file": one.sample.name,
         "op": one.op,

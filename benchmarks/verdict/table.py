@@ -65,7 +65,8 @@ def text(head: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
         "",
         f"{len(others)} more kernels can't be called here by peers (CUDA C++ needs a GPU, and what "
         f"the interpreter or simulator refuses); Assay passed {len(rest[0])} of the {rest[2]} "
-        f"wrong ones among them that it ran, and rejected {len(rest[1])} of the {rest[3]} right ones.",
+        f"wrong ones among them that it ran, and rejected {len(rest[1])} of the {rest[3]} right "
+        "ones.",
         *lists,
         "",
         END,
