@@ -103,9 +103,9 @@ def _copied(index: int, right: Right) -> Outputs | None:
 
 
 def _no_last(out: torch.Tensor) -> torch.Tensor | None:
-    if out.numel() < 2:
+    if out.numel() < 2 or out.shape[-1] < 2:
         return None
-    out.view(-1)[-1] = 0
+    out[..., -1] = 0
     return out
 
 
@@ -260,7 +260,6 @@ IDLE = (
     Mutant("one constant", _constant, idle=True),
 )
 PLAIN = (
-    Mutant("the last element missing", _each(_no_last)),
     Mutant("the last row missing", _each(_no_last_row)),
     Mutant("nothing after a power of two", _each(_block_alone)),
     Mutant("shifted by one", _each(_shifted)),
@@ -273,6 +272,8 @@ PLAIN = (
     Mutant("only the first output", _first_alone),
 )
 FINE = (
+    # One element may by chance be smaller than what it is allowed: that proves nothing.
+    Mutant("the last of each row missing", _each(_no_last), fine=True),
     Mutant("one element slightly off", _each(_one_off), fine=True),
     Mutant("all slightly too large", _each(_scaled), fine=True),
     Mutant("computed in bfloat16", partial(_lower, "bfloat16"), fine=True, heavy=True),
