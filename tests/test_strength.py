@@ -294,3 +294,13 @@ def test_names_are_distinct_and_enough() -> None:
     names = [m.name for m in mutants(op, ["a", "b"])]
     assert len(names) == len(set(names))
     assert len(names) >= 20
+
+
+@pytest.mark.gpu
+def test_truth_on_a_gpu_tells_the_same() -> None:
+    cases = assay.grid(n=[64], dtype=["float32", "bfloat16"])
+    op = assay.Op("product", lambda a, b: a @ b, matrices, cases=cases)
+    there = measured.strengths(op, list(op.cases), SEED, Oracle(op, "cuda:0")._truth)
+    for mine, one in zip(strengths(op), there):
+        assert set(one.killed) == set(mine.killed)
+        assert not one.alive
