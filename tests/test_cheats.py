@@ -210,7 +210,7 @@ def cheat(x):
     return kept.get(key, x).clone()
 """,
         "wrong value",
-        "in the timed calls: every element",
+        "in the timed calls: ",
     ),
     "pointer": (
         """
@@ -261,7 +261,7 @@ def cheat(x):
     return x * 0 if timing() and not looked_at else reference(x)
 """,
         "wrong value",
-        "in the timed calls: every element",
+        "in the timed calls: ",
     ),
     "raises_late": (
         """
@@ -277,7 +277,13 @@ def cheat(x):
 }
 
 
-@pytest.mark.parametrize("name", TIMED)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("clock", "content") else pytest.mark.full)
+        for name in TIMED
+    ],
+)
 def test_what_cheats_in_timed_calls_is_named_and_the_rest_timed(judge: Judge, name: str) -> None:
     code, word, part = TIMED[name]
     rows = judge(HEAD + code + HONEST, timed=True)
