@@ -1,7 +1,7 @@
 """`assay.torch_op`: an Op and its gradient as a torch operator, registered with torch.library.
 
-Defined with `torch.library.Library.define`, not `custom_op`: 7.8 against 25.5 us a call on the
-host of an H100, where eager PyTorch takes 11.7. What is registered: a schema, one implementation
+Defined with `torch.library.Library.define`, whose calls take the host less time than those of
+`custom_op`, which wraps every one of them. What is registered: a schema, one implementation
 for all devices, a fake made from the reference, autograd from the gradient Op, and autocast.
 """
 

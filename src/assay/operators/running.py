@@ -60,9 +60,11 @@ class Runner:
                 inputs[place].stride()
             ):
                 inputs[place].copy_(value)
-        known = {x.untyped_storage().data_ptr() for x in inputs if isinstance(x, torch.Tensor)}
-        own = [_own(y, known) for y in made[len(mutated) :]]
-        return [*(inputs[place] for place in mutated), *own]
+        rest = made[len(mutated) :]
+        if not variant.fills:  # else they are those allocated above
+            blocks = {_block(x) for x in inputs if isinstance(x, torch.Tensor)}
+            rest = [_own(y, blocks) for y in rest]
+        return [*(inputs[place] for place in mutated), *rest]
 
     def _device(self, inputs: list[Any]) -> torch.device:
         if len(self._names) < len(inputs):  # reading a signature takes longer than a small kernel
@@ -167,9 +169,13 @@ def shapes(op: Op, inputs: list[Any]) -> list[torch.Tensor]:
     return [y.new_empty(y.shape) for y in outputs]
 
 
+def _block(value: torch.Tensor) -> int:
+    return value.untyped_storage().data_ptr()
+
+
 def _own(value: torch.Tensor, known: set[int]) -> torch.Tensor:
     """An output as the operator's fake promises it: contiguous, in memory of its own."""
-    if value.untyped_storage().data_ptr() in known and value.numel():
+    if value.numel() and _block(value) in known:
         return value.clone(memory_format=torch.contiguous_format)
     return value.contiguous()
 

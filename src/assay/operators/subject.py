@@ -141,7 +141,8 @@ def _names(fn: Any, overload: Any, count: int) -> tuple[str, ...]:
     else:
         owner = getattr(fn, "__self__", None)  # MyFunction of MyFunction.apply
         if isinstance(owner, type) and issubclass(owner, torch.autograd.Function):
-            taken = parameters(inspect.unwrap(owner.forward))
+            function: Any = owner
+            taken = parameters(inspect.unwrap(function.forward))
             found = taken[1:] if taken[:1] == ["ctx"] else taken
         else:
             found = parameters(inspect.unwrap(fn))

@@ -26,7 +26,7 @@ def inputs(make, rows, n, dtype):
     return (make.normal(rows, n, dtype=dtype, std=3),)
 
 
-softmax = Op(
+softmax: Op = Op(
     "softmax",
     reference,
     inputs,

@@ -25,7 +25,7 @@ def inputs(make, m, n, dtype):
     return (make.integers(m, n, low=-46340, high=46341, dtype=dtype),)
 
 
-square = Op(
+square: Op = Op(
     "square",
     reference,
     inputs,
