@@ -21,7 +21,7 @@ op = assay.Op(
     reference,
     inputs,
     cases=assay.grid(n=[192], dtype=["bfloat16", "float16"]),
-    excludes="inf",  # of which PyTorch's own float32 GELU makes NaN
+    excludes=("size", "inf", "masked"),  # of inf PyTorch's own float32 GELU makes NaN
 )
 
 
