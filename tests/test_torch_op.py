@@ -299,8 +299,8 @@ def test_on_a_gpu_what_a_graph_does_not_hold_is_named():
     kept = {}
 
     def outside(x):
-        """Its result is computed once, when it is first asked: nothing of it is captured."""
-        if "y" not in kept:
+        """What a capture would hold is computed before it: the replay only copies."""
+        if not torch.cuda.is_current_stream_capturing():
             kept["y"] = x * 2
         return kept["y"].clone()
 
