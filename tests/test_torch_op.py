@@ -20,7 +20,7 @@ NO_GRADIENT = {"gradient", *ONE, "gradient again", "saved", "double backward"}
 
 
 def normal(*shape, dtype=torch.float32, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,12 @@ def normal(*shape, dtype=torch.float32, seed=0):
 def test_the_library_keeps_the_contract(op, way, absent):
     f = assay.torch_op(op, way)
     contract(f, normal(7, 33), absent=absent)
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (1, 1), ()])
+def test_the_smallest_inputs_keep_it(shape):
+    """One element counts as contiguous whatever its strides; none, and no dimension at all."""
+    contract(assay.torch_op(square), normal(*shape), absent=ONE)
 
 
 def test_bfloat16_keeps_it_too():

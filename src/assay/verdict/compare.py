@@ -365,4 +365,6 @@ def same_values(one: Any, other: Any) -> bool:
 
 
 def _bits(value: torch.Tensor) -> torch.Tensor:
-    return value.contiguous().reshape(-1).view(torch.uint8)
+    flat = value.contiguous().reshape(-1)
+    # One element counts as contiguous whatever its stride, and `view` wants a 1.
+    return flat.as_strided(flat.shape, (1,)).view(torch.uint8)
