@@ -64,7 +64,7 @@ statistics = assay.Op(
 
 @statistics.launcher("triton/mean_and_deviation")
 def mean_and_deviation(mean, deviation, x):
-    statistics_kernel[(x.shape[0],)](x, mean, deviation, x.shape[1], 64)
+    statistics_kernel[(x.shape[0],)](x, mean, deviation, x.shape[1], 128)
 
 
 @triton.jit
