@@ -55,7 +55,9 @@ def product_inputs(make, n):
     return make.normal(4, n), make.normal(n, 4)
 
 
-product = assay.Op("long_product", lambda a, b: a @ b, product_inputs, cases=assay.grid(n=[8192]))
+product = assay.Op(
+    "long_product", lambda a, b: a @ b, product_inputs, cases=assay.grid(n=[8192]), excludes="size"
+)
 
 
 @product.variant("eager/split")
