@@ -41,7 +41,7 @@ extern "C" __global__ void writes_beyond(float* y, const float* x, float* scratc
 }
 extern "C" __global__ void reads_beyond(float* y, const float* x, float* scratch, int n) {
     int i = threadIdx.x;
-    float next = x[i + 1];  // MARK reads_beyond
+    float next = *(volatile const float*)(x + i + 1);  // MARK reads_beyond
     y[i] = i + 1 < n ? next : x[n - 1];
 }
 extern "C" __global__ void races(float* y, const float* x, float* scratch, int n) {

@@ -156,8 +156,8 @@ import assay
 
 op = assay.Op(
     "twice",
-    lambda x: 2 * x,
-    lambda make, n: (make.full(n, value=1.5),),
+    lambda x, one: x.cumsum(0) + one,
+    lambda make, n: (make.full(n, value=1.5), make.full(1, value=1.0)),
     cases=assay.grid(n=[1000]),
 )
 """,

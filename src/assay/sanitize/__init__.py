@@ -26,7 +26,11 @@ from .job import SanitizeJob
 LOADING_SECONDS = 120.0
 SLOWER = 20.0
 """Under a tool a kernel may take so many times its deadline."""
-ASKED = ("right", "crashed", "wrote outside", "not the same twice")
+ASKED = (
+    "right",
+    *("crashed", "wrote outside", "read outside", "not written", "wrong value"),
+    *("not the same twice", "unfinished"),
+)
 """Verdicts that a tool may overturn, or give the place of."""
 WITH_KERNELS = ("cuda", "triton", "extension", "numba", "python")
 """Ways whose variants launch kernels that the user wrote, or may."""
