@@ -12,14 +12,15 @@ of a sum of n terms, even in the worst order, one by one, grow like a random wal
 and Stability of Numerical Algorithms, 2nd ed., section 2.8). The factor 4 is two units in the last
 place.
 
-If the eager reference in the case's own dtype needs more than half of that, because its
-intermediate results are rounded to 16 bits, the allowance is scaled to twice its worst, up to 64
-times or half of the output; beyond, only for outputs of the sizes that need it: float32
+If the eager reference in the case's own dtype needs more than a quarter of that, because its
+intermediate results are rounded, the allowance is scaled to four times its worst, up to 64 times
+or half of the output; beyond, only for outputs of the sizes that need it: float32
 `gelu(-5.6)` is 0, not -6e-8, for 1 + erf(x) cancels, and no perturbation of x shows that.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ from ..errors import AssayError, OpError
 from ..faults import told
 from ..inputs import dtype_name, dtype_of, to_meta
 from ..op import Op
+from .chunks import add_in_square, largest_share, root_mean, summed
 from .reductions import watching
 
 ROUNDOFF = {
@@ -52,7 +54,12 @@ CLASSES = {
 }
 """Unit roundoff of the arithmetic that a variant may declare."""
 ALIASES = {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
-DRAWS = 3
+DRAWS, QUICK_DRAWS = 6, 4
+"""Perturbations that d is the root mean square of. Of k, all move an element of a long sum by less
+than a tenth of the usual once in 10^(k+1) elements: in that many it would be judged too hard."""
+EAGER = 4.0
+"""A kernel may err so many times as far as eager: its tanh or exp may be off by two units in the
+last place where eager's is by half a one."""
 STEP = 2.0**-26
 """Relative perturbation of the inputs: small, yet far above float64's own rounding."""
 LARGE = 1 << 20
@@ -60,8 +67,6 @@ LARGE = 1 << 20
 QUICK_STEP = 2.0**-14
 """The perturbation there. float32's rounding moves an output by about 2^-24 d, so d is known to
 2^-10; and 1e4 in an exponent moves by less than 1, so that exp stays near its tangent."""
-CHUNK = 1 << 18
-"""Elements worked on at a time: they and their truth stay in a core's cache."""
 MOST_SCALE = 64.0
 """Most that a poor eager raises the allowance for outputs of every size."""
 MOST_SHARE = 0.5
@@ -95,7 +100,7 @@ class Expected:
     eager_rms: float | None = None
     """Root mean square of eager's errors in units of the allowance; None if that has `needs`."""
     needs: tuple[torch.Tensor, ...] = ()
-    """For each output, twice eager's worst share among outputs of each size, by powers of two."""
+    """For each output, EAGER times eager's worst share among those of each power of two."""
 
     def allowed(self, index: int, roundoff: float, limit: float | None = None) -> torch.Tensor:
         """Allowed |error| for each element of one output."""
@@ -117,7 +122,7 @@ class Expected:
         grow = 4 * math.sqrt(self.terms) * roundoff
         # Where float64 itself cancels to 0, a more accurate kernel need not give 0.
         lost = self.vanished if ROUNDOFF[dtype] > ROUNDOFF[torch.float64] else 0.0
-        base = _summed(truth, moved, 4 * ROUNDOFF[dtype] + grow, grow, tiny, lost)
+        base = summed(truth, moved, 4 * ROUNDOFF[dtype] + grow, grow, tiny, lost)
         if not self.needs:
             return base.mul_(self.scale)
         size = truth.abs()
@@ -125,27 +130,6 @@ class Expected:
         # However wrong eager is, nothing passes that is off by a thousandth of the largest output.
         most = MOST_RAISED * float(size.nan_to_num(0.0, 0.0, 0.0).max()) if size.numel() else 0.0
         return torch.minimum(raised, (self.scale * base).clamp(min=most))
-
-
-def _summed(
-    truth: torch.Tensor,
-    moved: torch.Tensor,
-    of_truth: float,
-    of_moved: float,
-    always: float,
-    at_zero: float,
-) -> torch.Tensor:
-    """of_truth |truth| + of_moved moved + always, and at_zero more where the truth is 0."""
-    made = torch.empty(truth.shape, dtype=moved.dtype, device=truth.device)
-    flats = truth.reshape(-1), moved.reshape(-1), made.view(-1)
-    for start in range(0, made.numel(), CHUNK):
-        right, far, out = (t[start : start + CHUNK] for t in flats)
-        size = right.abs()
-        part = size.mul(of_truth).add_(far, alpha=of_moved).add_(always)
-        if at_zero:
-            part.add_((size == 0).mul(at_zero))
-        out.copy_(part)
-    return made
 
 
 def arithmetic(dtypes: list[torch.dtype], precision: str) -> float:
@@ -186,26 +170,26 @@ def _moves(
     if not any(_inexact(t) for t in truth):
         return (None,) * len(truth)
     if not _large(inputs, truth):
-        return _moved(op, [widen(x) for x in inputs], truth, STEP)
+        return _moved(op, [widen(x) for x in inputs], truth, DRAWS, STEP)
     narrow = [
         x.float() if isinstance(x, torch.Tensor) and x.dtype in ROUNDOFF else x for x in inputs
     ]
-    return _moved(op, narrow, outputs_of(op, [clone(x) for x in narrow]), QUICK_STEP)
+    base = outputs_of(op, [clone(x) for x in narrow])
+    return _moved(op, narrow, base, QUICK_DRAWS, QUICK_STEP)
 
 
 def _moved(
-    op: Op, inputs: list[Any], base: list[torch.Tensor], step: float
+    op: Op, inputs: list[Any], base: list[torch.Tensor], draws: int, step: float
 ) -> tuple[torch.Tensor | None, ...]:
     moved = [torch.zeros_like(t.abs()) if _inexact(t) else None for t in base]
-    for draw in range(DRAWS):
-        shifted = outputs_of(op, [_perturb(clone(x), draw, step) for x in inputs])
-        for total, t, s in zip(moved, base, shifted):
+    for draw in range(draws):
+        shifted = outputs_of(op, [_perturb(x, draw, step) for x in inputs])
+        for total, before, after in zip(moved, base, shifted):
             if total is not None:
-                far = (s - t).abs().nan_to_num_(0.0, 0.0, 0.0)
-                torch.hypot(total, far, out=total)  # squares would overflow from 1e154 on
+                add_in_square(total, before, after)
     for total in moved:
         if total is not None:
-            total.div_(step * math.sqrt(DRAWS))
+            total.div_(step * math.sqrt(draws))
     return tuple(moved)
 
 
@@ -254,8 +238,8 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
     rms = root_mean([squares for _, _, squares in found], [one[0] for one in compared if one])
     coarsest = max((ROUNDOFF[d] for d in first.dtypes if d in ROUNDOFF), default=0.0)
     most = min(MOST_SCALE, MOST_SHARE / (4 * coarsest)) if coarsest else MOST_SCALE
-    scale = min(max(1.0, 2 * worst), most)
-    if 2 * worst <= most:
+    scale = min(max(1.0, EAGER * worst), most)
+    if EAGER * worst <= most:
         cache = first.cache if scale == 1.0 else {}
         return replace(
             first,
@@ -266,42 +250,13 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
             eager_rms=None if rms is None else rms / scale,
         )
     needs = tuple(_needed(one, truth) for one, truth in zip(compared, first.truth))
-    return replace(first, cache={}, scale=scale, eager_worst=0.5, needs=needs)
-
-
-def largest_share(
-    out: torch.Tensor, truth: torch.Tensor, allowed: torch.Tensor, *, lenient: bool = False
-) -> tuple[float, int, float]:
-    """Largest |error| / allowed, its place, and the sum of squares; NaN as soon as there is one.
-
-    lenient: a share that is not finite counts 0.
-    """
-    worst, where, squares = 0.0, 0, 0.0
-    flats = [t.to(truth.device).reshape(-1) for t in (out, truth, allowed)]
-    for start in range(0, flats[0].numel(), CHUNK):
-        mine, right, most = (t[start : start + CHUNK] for t in flats)
-        share = torch.sub(mine, right).abs().div_(most)
-        if lenient:
-            share.nan_to_num_(0.0, 0.0, 0.0)
-        top = float(share.max())
-        squares += float(torch.linalg.vector_norm(share)) ** 2
-        if not top <= worst:
-            worst, where = top, start + int(share.argmax())
-        if math.isnan(top):
-            break
-    return worst, where, squares
-
-
-def root_mean(squares: list[float], outs: list[torch.Tensor]) -> float | None:
-    """Root mean square over all elements; None without any."""
-    count = sum(out.numel() for out in outs)
-    return math.sqrt(sum(squares) / count) if count else None
+    return replace(first, cache={}, scale=scale, eager_worst=1 / EAGER, needs=needs)
 
 
 def _needed(
     compared: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None, truth: torch.Tensor
 ) -> torch.Tensor:
-    """Twice the worst share of the allowance among outputs of each size, by powers of two.
+    """EAGER times the worst share of the allowance among outputs of each size, by powers of two.
 
     compared: eager's output, the truth and the allowance; None where nothing can be said.
     """
@@ -312,7 +267,7 @@ def _needed(
     share = (out.to(truth.dtype) - truth).abs().div_(allowed).nan_to_num_(0.0, 0.0, 0.0)
     for near in (-1, 0, 1):  # the neighbours too: the element itself may have been lucky
         at = (_binade(truth.abs()) + near).clamp_(0, BINADES - 1).reshape(-1)
-        needs.scatter_reduce_(0, at, 2 * share.reshape(-1), "amax")
+        needs.scatter_reduce_(0, at, EAGER * share.reshape(-1), "amax")
     return needs
 
 
@@ -323,7 +278,7 @@ def _binade(size: torch.Tensor) -> torch.Tensor:
 
 def outputs_of(op: Op, inputs: list[Any]) -> list[torch.Tensor]:
     """The reference's outputs as a list. Raises OpError if it raises or they are no tensors."""
-    torch.manual_seed(0)
+    _seed()
     try:
         made = op.reference(*inputs)
     except (AssayError, torch.cuda.OutOfMemoryError):
@@ -341,6 +296,13 @@ def outputs_of(op: Op, inputs: list[Any]) -> list[torch.Tensor]:
     return outputs
 
 
+def _seed() -> None:
+    """As torch.manual_seed(0), which takes a millisecond for devices that were never used."""
+    torch.default_generator.manual_seed(0)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(0)
+
+
 def clone(value: Any) -> Any:
     return value.clone() if isinstance(value, torch.Tensor) else value
 
@@ -355,14 +317,25 @@ def widen(value: Any) -> Any:
 
 
 def _perturb(value: Any, draw: int, step: float) -> Any:
+    """A copy with every element made larger or smaller by one step."""
     if not isinstance(value, torch.Tensor) or value.dtype not in ROUNDOFF:
-        return value
+        return clone(value)
+    copy = value.clone(memory_format=torch.contiguous_format)
+    flat = copy.view(-1)
+    factors = _factors(draw, step, value.abs().dtype if value.is_complex() else value.dtype)
+    factors = factors.to(value.device)
+    whole = flat.numel() // PERIOD * PERIOD
+    flat[:whole].view(-1, PERIOD).mul_(factors)
+    flat[whole:].mul_(factors[: flat.numel() - whole])
+    return copy
+
+
+@functools.cache
+def _factors(draw: int, step: float, dtype: torch.dtype) -> torch.Tensor:
+    """1 + step or 1 - step at random. A prime number, so that rows of any usual length differ."""
     generator = torch.Generator().manual_seed(draw + 1)
-    # A prime period, so that rows of any usual length meet different signs.
     signs = torch.randint(0, 2, (PERIOD,), generator=generator).to(torch.float64)
-    factors = (1 + step * (2 * signs - 1)).to(value.device, value.abs().dtype)
-    times = -(-value.numel() // PERIOD)
-    return value * factors.repeat(times)[: value.numel()].view(value.shape)
+    return (1 + step * (2 * signs - 1)).to(dtype)
 
 
 @contextmanager

@@ -9,8 +9,9 @@ import torch
 
 from ..inputs import dtype_name, dtype_of
 from ..types import Verdict
-from .budget import CHUNK, Expected, largest_share, root_mean
+from .budget import Expected
 from .buffers import Received, outside
+from .chunks import CHUNK, largest_share, root_mean
 from .protocol import Ran, Shipped
 
 
