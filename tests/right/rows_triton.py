@@ -1,4 +1,4 @@
-"""Triton over rows: padded blocks, full precision, atomics, bfloat16 sums."""
+"""Triton over rows: padded blocks, several outputs, full precision, atomics, bfloat16 sums."""
 
 import torch
 import triton
@@ -13,6 +13,7 @@ IDS = {
     "triton/three_passes": "V20",
     "triton/atomics": "V16",
     "triton/in_float32": "V21",
+    "triton/mean_and_deviation": "V8",
 }
 
 
@@ -40,6 +41,30 @@ softmax = assay.Op(
 @softmax.launcher("triton/padded")
 def padded(y, x):
     softmax_kernel[(x.shape[0],)](x, y, x.shape[1], triton.next_power_of_2(x.shape[1]))
+
+
+@triton.jit
+def statistics_kernel(x, mean, deviation, n, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, BLOCK)
+    v = tl.load(x + row * n + i, i < n, other=0.0)
+    m = tl.sum(v) / n
+    d = tl.where(i < n, v - m, 0.0)
+    tl.store(mean + row, m)
+    tl.store(deviation + row, tl.sqrt(tl.sum(d * d) / n))
+
+
+statistics = assay.Op(
+    "mean_and_deviation",
+    lambda x: (x.mean(-1), x.var(-1, unbiased=False).sqrt()),
+    inputs,
+    cases=[dict(rows=3, n=33)],
+    excludes=("size", "huge", "tiny", "equal", "expanded", "broadcast", "denormal"),
+)
+
+
+@statistics.launcher("triton/mean_and_deviation")
+def mean_and_deviation(mean, deviation, x):
+    statistics_kernel[(x.shape[0],)](x, mean, deviation, x.shape[1], 128)
 
 
 @triton.jit

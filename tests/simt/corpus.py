@@ -140,7 +140,8 @@ class Launches:
         self.ptx.append((compiled.ptx, compiled.name))
         options = {} if self.drop is None else {"drop": self.drop}
         kernel = simt.load(compiled.ptx, entry=compiled.name, **options)
-        self.made.append(kernel.launch(grid, block, args, shared=shared))
+        made = kernel.launch(grid, block, args, shared=shared, one_program=compiled.one_program)
+        self.made.append(made)
 
     def ran(self, args: Arguments, outputs: list[torch.Tensor]) -> Ran:
         return Ran(args, outputs, tuple(self.made), tuple(self.ptx))

@@ -103,6 +103,41 @@ def test_two_values_in_one_store() -> None:
     assert run("st.volatile.global.u32 [%a0], %t;", zeros(1), grid=(9,)).faults == ()
 
 
+OF_WARP = "shr.u32 %r1, %t, 5; shl.b32 %r1, %r1, 2; mov.u32 %r2, room; add.u32 %r3, %r2, %r1;\n"
+REPLICAS = {
+    "lanes of one store": (OF_WARP + "st.shared.u32 [%r3], %t;", False),
+    "warps of one store": (OF_WARP + "st.shared.u32 [room+64], %r1;", False),
+    "another store": (
+        OF_WARP
+        + "st.shared.u32 [%r3], %t;\nsetp.eq.u32 %p1, %t, 37; @%p1 st.shared.u32 [room], 7;",
+        True,
+    ),
+    "read at once": ("st.shared.u32 [room], %t;\nld.shared.u32 %r5, [room];", True),
+    "read after a barrier": (
+        "st.shared.u32 [room], %t;\nbar.sync 0; ld.shared.u32 %r5, [room];",
+        False,
+    ),
+    "stored again while others read": (
+        """mov.u32 %r6, 0; loop: st.shared.u32 [room], %t;
+bar.sync 0; ld.shared.u32 %r5, [room];
+add.u32 %r6, %r6, 1; setp.lt.u32 %p1, %r6, 2; @%p1 bra loop;""",
+        True,
+    ),
+    "global memory": ("st.global.u32 [%a0], %t;", True),
+}
+
+
+@pytest.mark.parametrize("name", REPLICAS)
+def test_threads_of_one_program_store_replicas(name: str) -> None:
+    """Of one element, by one instruction: no race in a Triton program, but in any other kernel."""
+    body, races = REPLICAS[name]
+    for seed in (0, 1, 2):
+        options = {"block": (64,), "declare": ROOM, "order": seed}
+        assert words(run(body, zeros(1), **options)) == {"race"}
+        one = run(body, zeros(1), one_program=True, **options)
+        assert words(one) == ({"race"} if races else set())
+
+
 def test_bytes_of_one_word_are_apart() -> None:
     out = np.zeros(64, np.uint8)
     body = "cvt.u64.u32 %d1, %t; add.s64 %d1, %a0, %d1; st.global.u8 [%d1], %t;"

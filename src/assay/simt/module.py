@@ -120,8 +120,9 @@ class Kernel:
         warps and blocks in order; else the seed of a permutation. threads: cores to use.
         one_program: a block is one program (Triton), of which threads without a part of their
         own do the loads of others again, for nothing: no race within a block is then told
-        between a read and a write of global memory. record: bytes that a record of who touches
-        which memory may take; 0 keeps none.
+        between a read and a write of global memory, nor between stores by one instruction to
+        shared memory. record: bytes that a record of who touches which memory may take; 0 keeps
+        none.
         Raises LaunchError for what can't be launched.
         """
         memory = memory or Memory()

@@ -57,7 +57,7 @@ class Watch:
             shared=shared,
             memory=self.memory,
             order=self.order,
-            one_program=compiled.way in ("triton", "inductor"),
+            one_program=compiled.one_program,
             record=self._room(),
         )
         if done.record is not None:

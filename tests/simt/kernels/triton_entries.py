@@ -215,6 +215,7 @@ ENTRIES = (
         5,
         constants={"BLOCK": 512},
         tolerance=FLOAT,
+        mutate=True,
     ),
     entry(
         "rmsnorm",
@@ -416,6 +417,21 @@ ENTRIES = (
         constants={"BLOCK": 512},
         outputs=(0, 1),
         tolerance=FLOAT,
+        mutate=True,
+    ),
+    *(
+        entry(
+            "deviation",
+            lambda s: [blank(16), blank(16), normal(s, 16, 33), 33],
+            lambda a, b, x, n: [x.double().mean(1), x.double().var(1, unbiased=False).sqrt()],
+            16,
+            name=f"deviation {block}",
+            constants={"BLOCK": block},
+            outputs=(0, 1),
+            tolerance=FLOAT,
+            mutate=True,
+        )
+        for block in (128, 64)
     ),
     entry(
         "swish_backward",

@@ -358,3 +358,14 @@ def rotary(q, cos, sin, n, D: tl.constexpr):
     c, s = tl.load(cos + row * (D // 2) + at), tl.load(sin + row * (D // 2) + at)
     tl.store(q + row * D + at, a * c - b * s)
     tl.store(q + row * D + D // 2 + at, b * c + a * s)
+
+
+@triton.jit
+def deviation(mean, root, x, n, BLOCK: tl.constexpr):
+    """Mean and deviation by rows: lanes, and warps too many, store sums that differ in rounding."""
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    v = tl.load(x + row * n + at, mask=at < n, other=0.0)
+    m = tl.sum(v, axis=0) / n
+    centred = tl.where(at < n, v - m, 0.0)
+    tl.store(mean + row, m)
+    tl.store(root + row, tl.sqrt(tl.sum(centred * centred, axis=0) / n))

@@ -38,6 +38,11 @@ class Compiled:
     file: str = ""
     line: int = 0
 
+    @property
+    def one_program(self) -> bool:
+        """Whether a block is one program, whose compiler shared its elements out to threads."""
+        return self.way in ("triton", "inductor")
+
 
 Run = Callable[[Compiled, Size, Size, list[Any], int], None]
 """What an adapter calls for a launch: (compiled, grid, block, args, shared).

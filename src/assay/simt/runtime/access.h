@@ -133,7 +133,8 @@ inline u64 generic(Warp&, u64 address) { return address; }
 inline u64 generic(Warp& W, u32 address) { return shared_to_generic(W, address); }
 
 // Lanes of one plain store that repeat an earlier lane's address with its value: one write is
-// enough. Those with another value are at fault: which of them stays is not defined.
+// enough. Those with another value are at fault: which of them stays is not defined. (Replicas of
+// a Triton program are not: shadow.h.)
 template <int N, class T>
 u32 without_twins(Warp& W, u32 mask, const T* address, u32 site, const u8* pack, u32 kind) {
     if (kind != PLAIN) return mask;
@@ -146,11 +147,12 @@ u32 without_twins(Warp& W, u32 mask, const T* address, u32 site, const u8* pack,
         any = true;
     });
     if (rising) return mask;
+    const bool replicas = sizeof(T) == sizeof(u32) && have_replicas(W);
     u32 kept = mask;
     each_lane(mask, [&](u32 l) {
         for (u32 j = 0; j < l; j++) {
             if (!(kept >> j & 1) || address[j] != address[l]) continue;
-            if (memcmp(pack + j * N, pack + l * N, N))
+            if (!replicas && memcmp(pack + j * N, pack + l * N, N))
                 fault(W, RACE_IN_STORE, site, l, generic(W, address[l]), N, W.index * LANES + j);
             kept &= ~(1u << l);
             return;

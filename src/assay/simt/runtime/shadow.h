@@ -33,6 +33,13 @@ inline bool ordered(const Warp& W, u32 lane, u64 entry) {
 // A read needs a fence after what it saw; a write that follows what it saw can't come before it.
 bool ordered_blocks(const Warp& W, u64 entry, u64 tick);
 
+// Whether threads that store to one word of shared memory by one instruction store one element, of
+// which each has a replica. A Triton program shares out its elements, and shared memory, as its
+// compiler likes: threads and warps that are too many repeat what others do. Their values are the
+// same but for rounding (in a sum by shuffles, x * x + shuffled x * x becomes a fused multiply-add
+// that rounds only the other lane's product), so any of them may stay.
+inline bool have_replicas(const Warp& W) { return W.launch->one_program; }
+
 enum AccessKind : u32 { PLAIN, ATOMIC, STRONG };
 
 // Global memory of one window as this worker sees it.
@@ -116,10 +123,9 @@ u32 write_fault(const Warp& W, const Shadow& shadow, u64 granule, u32 lane, u32 
             return IN_FLIGHT;
         }
         const bool both = kind != PLAIN && writer & FLAG;
-        // Threads of a Triton program that hold the same value all store it, by one instruction.
-        const bool again = !Shadow::across_blocks && W.launch->one_program &&
-                           writer >> 32 == shadow.high;
-        if (!both && !again && !shadow.before(W, lane, writer, W.seen)) {
+        const bool replica =
+            !Shadow::across_blocks && have_replicas(W) && writer >> 32 == shadow.high;
+        if (!both && !replica && !shadow.before(W, lane, writer, W.seen)) {
             other = writer;
             return writer & FLAG || kind == ATOMIC ? ATOMIC_RACE : RACE_WITH_WRITE;
         }
