@@ -47,6 +47,12 @@ class CaseFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A hostile case that shows only where inputs come in their own layout."""
     grid: bool = False
     """A hostile case that shows only where there is a grid of blocks."""
+
+    @property
+    def far(self) -> bool:
+        """Whether an input spans gigabytes, of which next to nothing is touched."""
+        return self.case.zoo.endswith(":far")
+
     skip: dict[str, str] = {}
     """Variant and knobs -> why `when=` leaves it out."""
 

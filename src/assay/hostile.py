@@ -127,6 +127,21 @@ def _broadcast(x: torch.Tensor) -> torch.Tensor:
     return x.reshape(-1)[:1].clone().expand(x.numel()).as_strided(x.shape, (0,) * x.dim())
 
 
+def _far(x: torch.Tensor) -> torch.Tensor:
+    """Rows so far apart that the last begins beyond 2^31 elements: an index of 32 bits wraps.
+
+    Only what the rows themselves fill is touched, so that the memory between need not be there.
+    """
+    inner = x.numel() // x.shape[0]
+    step = 2**31 // (x.shape[0] - 1) + inner
+    strides = (step, *x[0].contiguous().stride())
+    return torch.empty_strided(x.shape, strides, dtype=x.dtype).copy_(x)
+
+
+MOST_FAR = 256
+"""Rows of a `far` input: each takes a page of its own, of 2 MB at most."""
+
+
 def _offset(x: torch.Tensor) -> torch.Tensor:
     """Contiguous, and one element away from where it would be aligned."""
     longer = x.new_zeros(x.numel() + 1)
@@ -144,6 +159,7 @@ LAYOUTS: dict[str, Layout] = {
     "stepped": _stepped,
     "expanded": _expanded,
     "broadcast": _broadcast,
+    "far": _far,
     "offset": _offset,
     "channels_last": _channels_last,
 }
@@ -161,6 +177,8 @@ def applies(kind: str, value: Any) -> bool:
         return value.dim() >= 2 and min(value.shape[-2:]) > 1
     if kind == "expanded":
         return value.dim() >= 1 and value.shape[0] > 1
+    if kind == "far":
+        return value.dim() >= 2 and 1 < value.shape[0] <= MOST_FAR
     if kind == "broadcast":
         return value.numel() > 1
     if kind == "channels_last":

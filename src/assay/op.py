@@ -39,7 +39,7 @@ WAYS = (
 KINDS = (
     "size",
     *("nan", "inf", "masked", "zeros", "equal", "wide", "huge", "tiny", "denormal"),
-    *("transposed", "stepped", "expanded", "broadcast", "offset", "channels_last"),
+    *("transposed", "stepped", "expanded", "broadcast", "far", "offset", "channels_last"),
 )
 """The kinds of hostile inputs: other sizes, values, layouts. `hostile.py` says what each does."""
 

@@ -27,6 +27,8 @@ INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 GUARD = 1 << 16
 """Bytes before and after: an unmasked store of a whole block of 16,384 floats ends inside."""
 
+SPARSE = 1 << 28
+"""Elements that a tensor spans from which it may be too sparse to be fenced and shipped whole."""
 ALIGNED = 16
 """Bytes of the widest vector load."""
 
@@ -72,6 +74,9 @@ def fence_like(value: Any, device: str, poison: int, contiguous: bool) -> Any:
         return value
     if contiguous:
         value = value.contiguous()
+    if sparse(value):  # guards would lie gigabytes apart, and poison would fill what lies between
+        made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=device)
+        return made.copy_(value)
     # A slice that starts between two vectors stays misaligned.
     shift = value.storage_offset() * value.dtype.itemsize % ALIGNED
     made = fenced(tuple(value.shape), value.stride(), value.dtype, device, poison, shift)
@@ -82,6 +87,11 @@ def fence_like(value: Any, device: str, poison: int, contiguous: bool) -> Any:
     else:
         made.copy_(value)
     return made
+
+
+def sparse(value: torch.Tensor) -> bool:
+    """Whether next to nothing of the memory that a tensor spans is its own."""
+    return span(tuple(value.shape), value.stride()) > max(SPARSE, 64 * value.numel())
 
 
 class Poisoned(TorchDispatchMode):
@@ -277,6 +287,8 @@ def ship(
         return Shipped(
             path="", shape=(), stride=(), dtype="", device="", offset=0, fenced=False, kind=kind
         )
+    if sparse(value):
+        value = value.contiguous()
     is_fenced = value.untyped_storage().data_ptr() in blocks
     offset = value.storage_offset() * value.element_size() if is_fenced else 0
     stride = value.stride()

@@ -321,7 +321,9 @@ def _wrong(
         size = float(truth.abs().max()) if truth.numel() else 0.0
         error = abs(float(got) - float(want))
         if size > 0 and error / size >= 0.01:
-            detail += f" (off by {100 * error / size:.0f} % of the largest output)"
+            percent = 100 * error / size
+            said = f"{percent:.0f}" if percent < 1e4 else f"{percent:.2g}"
+            detail += f" (off by {said} % of the largest output)"
     detail += _there(inputs, shape, worst)
     if special:
         detail += f"; {special}"

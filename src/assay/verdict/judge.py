@@ -23,6 +23,7 @@ from .protocol import Ran, Settings, runs_of
 
 LOAD_SECONDS, BUILD_SECONDS, RUN_SECONDS, ORACLE_SECONDS = 120.0, 600.0, 30.0, 600.0
 MOST_CRASHES = 3
+FAR = "an input that spans more than 2^31 elements needs a GPU; --device cuda runs it"
 OWN_WORDS = frozenset(
     {"not run", "did not build", "did not launch", "not supported", "out of memory", "crashed"}
     | {"tampered"}
@@ -171,6 +172,8 @@ class _Judge:
                 skip = case.skip.get(label(self.variant.name, knobs), "")
                 if skip:
                     yield self._absent(case, knobs, skip)
+                elif case.far and self.here.judge not in ("cpu", self.conditions.device):
+                    yield self._absent(case, knobs, FAR)
                 elif not self.here.judge and not self.here.compiles:
                     yield self._absent(case, knobs, self.here.reason)
                 else:
@@ -427,6 +430,8 @@ def foreign(runs: list[Ran], scratch: Path) -> str:
 def _blind(case: Case) -> str:
     """What to do about a variant that is wrong on a layout which it says it takes."""
     name = case.zoo.partition(":")[0]
+    if case.zoo.endswith(":far"):
+        return f"compute offsets into {name} in 64 bits: a row times its stride passes 2^31"
     return (
         f"it takes {name} for contiguous: use {name}.stride(), or declare "
         'layouts="contiguous", and it is given a contiguous copy'

@@ -31,6 +31,7 @@ from .buffers import (
     poisoned,
     raw_of,
     ship,
+    sparse,
 )
 from .protocol import Ran, Settings, Task, runs_of
 from .tamper import Taken
@@ -126,7 +127,8 @@ class Runner:
             fenced(shape, torch.empty(shape, device="meta").stride(), dtype, device, poison)
             for shape, dtype in (self.specs if variant.fills else ())
         ]
-        placed = [t for t in [*inputs, *outputs] if isinstance(t, torch.Tensor)]
+        tensors = [t for t in [*inputs, *outputs] if isinstance(t, torch.Tensor)]
+        placed = [t for t in tensors if not sparse(t)]
         if self.watch is not None:
             self.watch.clear()
             self.watch.order = order or (seed | 1 if again else 0)
