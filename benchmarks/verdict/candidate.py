@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import torch
 
-from assay import ways
+from assay import faults, ways
 from assay.build import Kernel, build, find_variant
 from assay.describe import facts, label
 from assay.errors import NotRun
@@ -46,7 +46,7 @@ def main(
     except NotRun as why:
         answer = {"not_run": str(why)}
     except (KeyboardInterrupt, SystemExit, Exception) as error:  # noqa: BLE001 - its caller sees it
-        answer = {"raised": told(error)}
+        answer = {"raised": faults.told(error)}
     file = os.open(f"{to}.part", os.O_WRONLY | os.O_CREAT)
     writer(file, dump(answer).encode())
     close(file)
@@ -78,7 +78,7 @@ def judged(op: Op, name: str, knobs: dict[str, Any], judge: str) -> dict[str, st
             except (SystemExit, Exception) as error:
                 if seed == 0:
                     raise
-                said.update({peer.name: told(error) for peer in asked})
+                said.update({peer.name: faults.told(error) for peer in asked})
     return said
 
 
@@ -106,7 +106,7 @@ def _once(
         try:
             _compared(peer, got, expected)
         except Exception as error:  # noqa: BLE001 - a peer says no by an exception
-            said[peer.name] = f"[{case.label}] {told(error)}"
+            said[peer.name] = f"[{case.label}] {faults.told(error)}"
 
 
 def _called(op: Op, kernel: Kernel, inputs: tuple[Any, ...], specs: Any) -> list[Any]:
@@ -137,8 +137,3 @@ def _compared(peer: Peer, got: list[Any], expected: list[Any]) -> None:
 
 def _list(made: Any) -> list[Any]:
     return list(made) if isinstance(made, (tuple, list)) else [made]
-
-
-def told(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {' '.join(lines)}"[:MOST_TEXT]

@@ -37,7 +37,7 @@ from assay.verdict import judge
 from assay.verdict.budget import clone, output_specs, outputs_of, widen
 
 VARIANTS = ("eager", "compiled", "cpp")
-REPEATS = 3
+REPEATS = 2
 SEED = 20_260
 
 

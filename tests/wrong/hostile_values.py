@@ -21,7 +21,7 @@ EXPECT = {
     "eager/blind_to_strides": ("wrong value", "element"),
     "eager/blind_to_expansion": ("crashed", ""),
     "eager/divides_by_the_count": ("crashed", "ZeroDivisionError"),
-    "eager/index_in_16_bits": ("wrong value", ""),
+    "eager/index_in_8_bits": ("wrong value", ""),
     "cpp/built_for_speed": ("wrong value", ""),
 }
 IDS = {
@@ -37,7 +37,7 @@ IDS = {
     "eager/blind_to_strides": "I5",
     "eager/blind_to_expansion": "I5 O5",
     "eager/divides_by_the_count": "I7",
-    "eager/index_in_16_bits": "I3",
+    "eager/index_in_8_bits": "I3",
     "cpp/built_for_speed": "V22",
 }
 TWIN = {
@@ -206,9 +206,9 @@ def divides_by_the_count(x):
 order = assay.Op("places", lambda x: x * torch.arange(len(x)), inputs, cases=assay.grid(n=[100]))
 
 
-@order.variant("eager/index_in_16_bits")
-def index_in_16_bits(x):
-    return x * torch.arange(len(x)).to(torch.int16)
+@order.variant("eager/index_in_8_bits")
+def index_in_8_bits(x):
+    return x * torch.arange(len(x)).to(torch.int8)
 
 
 SIGN = r"""
