@@ -26,8 +26,6 @@ from assay.verdict.budget import output_specs
 from .peers import PEERS, SEEDS, Peer
 
 STEPPED_SECONDS = 10.0
-MOST_TEXT = 200
-SIZES = 1 << 24
 """Larger cases (the product of their integers) are for Assay's own tests of memory."""
 
 
