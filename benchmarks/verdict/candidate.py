@@ -39,6 +39,7 @@ def main(
     """Writes {peer: "" or why it rejects}, {raised: what its call ended in}, {not_run: why}."""
     dump, writer, close, rename = json.dumps, os.write, os.close, os.replace
     answer: dict[str, str]
+    os.close(os.open(f"{to}.part", os.O_WRONLY | os.O_CREAT))  # from here on, its end is a kernel's
     try:
         answer = judged(load_op(msgspec.convert(target, Target), op), variant, knobs, judge)
     except NotRun as why:

@@ -91,7 +91,8 @@ def by_peers(session: Session, one: One) -> dict[str, str]:
             how = f"no answer after {SECONDS:.0f} s"
         except Ended as ended:
             how = f"it ended its process with {ended.status.label}"
-            if ended.status.harness and not to.is_file():
+            begun = to.is_file() or to.with_name(f"{to.name}.part").is_file()
+            if ended.status.harness and not begun:
                 raise RuntimeError(f"{one.name}: {session.log_tail(one.name)}") from None
     if to.is_file():
         said: dict[str, str] = json.loads(to.read_text())
