@@ -79,6 +79,7 @@ def kahan(x: torch.Tensor) -> torch.Tensor:
     return total
 
 
+@pytest.mark.full
 @quick
 @given(SEEDS, st.sampled_from([512, 1024, 4096]), st.sampled_from(["normal", "uniform"]))
 def test_a_running_total_in_16_bits_is_wrong(seed: int, n: int, kind: str) -> None:

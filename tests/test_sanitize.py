@@ -236,6 +236,7 @@ def findings(row: Row) -> tuple[str, ...]:
     return row.verdict.findings
 
 
+@pytest.mark.full
 def test_four_clean_tools_are_named(sanitized: Callable[..., Row]) -> None:
     made = sanitized({})
     assert made.word == "right", made.reason
@@ -250,6 +251,7 @@ def test_what_a_tool_finds_is_the_verdict(sanitized: Callable[..., Row]) -> None
     assert "sanitized: memcheck, racecheck, initcheck, synccheck" in findings(made)
 
 
+@pytest.mark.full
 def test_a_tool_without_a_report_is_named(sanitized: Callable[..., Row]) -> None:
     """Though the kernel itself prints a summary: the report is a file."""
     made = sanitized({"initcheck": None, "synccheck": (FIXTURES / "truncated.txt").read_text()})
@@ -260,6 +262,7 @@ def test_a_tool_without_a_report_is_named(sanitized: Callable[..., Row]) -> None
     assert any("not sanitized: synccheck: its report ends without" in f for f in findings(made))
 
 
+@pytest.mark.full
 def test_a_tool_that_hangs_is_ended(
     sanitized: Callable[..., Row], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -277,6 +280,7 @@ def test_a_tool_that_hangs_is_ended(
     assert not [f for f in findings(made) if f.startswith("sanitized")]
 
 
+@pytest.mark.full
 def test_a_call_that_fails_under_a_clean_tool_is_not_clean(
     sanitized: Callable[..., Row], monkeypatch: pytest.MonkeyPatch
 ) -> None:

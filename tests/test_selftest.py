@@ -46,6 +46,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.full
 def test_each_miss_is_told_counted_and_fails(place: Path, capsys: pytest.CaptureFixture[str]):
     assert selftest.verdict("", as_json=True) == 1
     said = json.loads(capsys.readouterr().out)
