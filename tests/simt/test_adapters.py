@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import torch
 
-from assay.errors import NotRun
+from assay.errors import NotRun, NotSupported
 from assay.simt import Watch
 from assay.simt.adapters import Compiled, capability, parameters, size
 
@@ -559,13 +559,17 @@ def test_numba_works_around_a_launch_on_the_cpu(numba: Noted) -> None:
         ("get_memory_info of a CUDA context", lambda: cuda.current_context().get_memory_info()),
         ("PCI_BUS_ID of a CUDA device", lambda: cuda.get_current_device().PCI_BUS_ID),
         ("strides of its own", lambda: cuda.device_array(3, strides=(8,))),
-        ("no arrays of torch.bfloat16", lambda: fill()[1, 1](torch.ones(3).bfloat16(), 1)),
         ("links", lambda: cuda.jit(lambda x: None, link=["a.cu"])[1, 1](np.zeros(3))),
     ],
 )
 def test_numba_refuses(numba: Noted, what: str, call: Callable[[], Any]) -> None:
     with pytest.raises(NotRun, match=what):
         call()
+
+
+def test_numba_refuses_a_dtype_that_its_arrays_lack(numba: Noted) -> None:
+    with pytest.raises(NotSupported, match="bfloat16: Numba's arrays have no such type"):
+        fill()[1, 1](torch.ones(3).bfloat16(), 1)
 
 
 def test_numba_says_what_debugging_loses(numba: Noted) -> None:
@@ -601,7 +605,7 @@ def test_numba_is_left_as_it_was(noted: Noted) -> None:
 @pytest.mark.full
 def test_numba_is_refused_in_its_simulator() -> None:
     code = (
-        "from assay.errors import NotRun\nfrom assay.simt.adapters import numba\n"
+        "from assay.errors import NotRun, NotSupported\nfrom assay.simt.adapters import numba\n"
         "try: numba.install(print)\nexcept NotRun as error: print(error)\n"
     )
     env = {"NUMBA_ENABLE_CUDASIM": "1", "PATH": ""}
