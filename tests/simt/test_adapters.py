@@ -605,7 +605,7 @@ def test_numba_is_left_as_it_was(noted: Noted) -> None:
 @pytest.mark.full
 def test_numba_is_refused_in_its_simulator() -> None:
     code = (
-        "from assay.errors import NotRun, NotSupported\nfrom assay.simt.adapters import numba\n"
+        "from assay.errors import NotRun\nfrom assay.simt.adapters import numba\n"
         "try: numba.install(print)\nexcept NotRun as error: print(error)\n"
     )
     env = {"NUMBA_ENABLE_CUDASIM": "1", "PATH": ""}
