@@ -267,7 +267,7 @@ def cheat(x):
         """
 def cheat(x):
     kept["calls"] = kept.get("calls", 0) + 1
-    if timing() and kept["calls"] > 40:
+    if timing() and kept["calls"] > 10:
         raise ValueError("enough")
     return reference(x)
 """,
