@@ -14,8 +14,8 @@ from rich.text import Text
 from ..clock.statistics import MARGIN, ratio, tick, verdict
 from ..types import GPU, Compiled, Machine, Row, Strength, Verdict
 from . import accuracy, hostile, strength, units
+from .hostile import STYLES
 
-STYLES = {"pass": "green", "fail": "red", "no evidence": "yellow", "absent": "dim"}
 SPREAD_SHARE = 100.0
 COMPUTE_INTENSITY = 10
 """FLOP a byte above which work, not traffic, is what a reader wants to see."""

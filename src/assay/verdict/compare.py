@@ -208,14 +208,12 @@ def _quick(
     out: torch.Tensor, truth: torch.Tensor, allowed: torch.Tensor
 ) -> tuple[float, int, float]:
     """Largest share of the allowance, where, and the sum of squares."""
-    if not truth.is_floating_point() or not out.numel():
-        share, _ = shares(out, truth, allowed)
-        flat = share.reshape(-1)
-        at = int(flat.argmax()) if flat.numel() else 0
-        return (float(flat[at]) if flat.numel() else 0.0), at, float(flat.square().sum())
-    worst, at, squares = largest_share(out, truth, allowed)
-    if worst <= 1.0:
-        return worst, at, squares
+    if not out.numel():
+        return 0.0, 0, 0.0
+    if truth.is_floating_point():
+        worst, at, squares = largest_share(out, truth, allowed)
+        if worst <= 1.0:
+            return worst, at, squares
     share, _ = shares(out, truth, allowed)
     flat = share.reshape(-1)
     at = int(flat.argmax())
