@@ -85,11 +85,12 @@ def _timers(spent: dict[str, float]) -> Iterator[None]:
 def needed(op: Op, cases: list[Case]) -> float:
     """Seconds of two calls of each variant and one float64 reference on every case."""
     total = 0.0
+    found = {(n, d): find_variant(op, n, dynamic=d) for n in VARIANTS for d in (True, False)}
     for case in cases:
         inputs = inputs_of(op, case, SEED)
         specs = output_specs(op, inputs, case)
         for name in VARIANTS:
-            variant = find_variant(op, name, dynamic=bool(case.zoo))
+            variant = found[name, bool(case.zoo)]
             kernel = build(op, variant, {}, case, inputs, specs, "cpu", "")
             outputs = [torch.empty(shape, dtype=dtype) for shape, dtype in specs]
             given = [clone(x) for x in inputs]

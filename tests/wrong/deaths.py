@@ -13,7 +13,7 @@ import torch
 
 import assay
 
-OPTIONS = {"deadline": 2.0}
+OPTIONS = {"deadline": 4.0}
 EXPECT = {
     "eager/raises": ("crashed", "ValueError: no such thing at "),
     "eager/raises_without_a_word": ("crashed", "KeyError: (no message)"),
@@ -25,8 +25,8 @@ EXPECT = {
     "eager/segfaults": ("crashed", "SIGSEGV"),
     "eager/killed": ("crashed", "SIGKILL"),
     "eager/closes_every_file": ("crashed", "it ended its process"),
-    "eager/hangs": ("timed out", "no answer after 2 s (run)"),
-    "eager/hangs_and_ignores_signals": ("timed out", "no answer after 2 s (run)"),
+    "eager/hangs": ("timed out", "no answer after 4 s (run)"),
+    "eager/hangs_and_ignores_signals": ("timed out", "no answer after 4 s (run)"),
     "eager/memory_error": ("out of memory", "too much"),
     "eager/cuda_out_of_memory": ("out of memory", "CUDA out of memory. Tried to allocate"),
     "eager/asks_for_a_petabyte": ("out of memory", "can't allocate memory"),

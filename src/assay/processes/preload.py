@@ -1,4 +1,4 @@
-"""What the fork server imports, so that no child has to: torch.
+"""What the fork server imports, so that no child has to: torch, and what children do.
 
 A fake tensor itself would start CUDA where there is a GPU, so none is made here.
 """
@@ -9,6 +9,10 @@ import ctypes
 import sys
 
 import torch
+
+from .. import describe  # noqa: F401
+from ..clock import timing  # noqa: F401
+from ..verdict import candidate, oracle  # noqa: F401
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # malloc.h
 

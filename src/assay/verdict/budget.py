@@ -367,10 +367,14 @@ def output_specs(op: Op, inputs: tuple[Any, ...], case: Any) -> list[tuple[tuple
 def _without_values(op: Op, inputs: tuple[Any, ...], error: OpError) -> list[torch.Tensor]:
     """The reference's outputs on tensors that hold no values; else raises the first error."""
     try:
-        return outputs_of(op, [to_meta(x) for x in inputs])
-    except OpError:  # it makes tensors of its own on a device
-        # Imported only here: it brings torch._dynamo, which would be half of a child's life.
-        from torch._subclasses.fake_tensor import FakeTensorMode
+        with torch.device("meta"):
+            return outputs_of(op, [to_meta(x) for x in inputs])
+    except OpError as why:
+        if "device" not in str(why):  # else it has tensors of its own, such as constants
+            raise error from None
+    # Imported only here: it brings torch._dynamo, which would be half of a child's life.
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         fakes = [mode.from_tensor(x) if isinstance(x, torch.Tensor) else x for x in inputs]
         try:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 GUARD = 1 << 16
 """Bytes before and after: an unmasked store of a whole block of 16,384 floats ends inside."""
-
+INTACT = {poison: bytes([poison]) * GUARD for poison in POISONS}
 SPARSE = 1 << 28
 """Elements that a tensor spans from which it may be too sparse to be fenced and shipped whole."""
 ALIGNED = 16
@@ -319,7 +319,13 @@ def raw_of(value: torch.Tensor, whole: bool) -> torch.Tensor:
 def guards(block: torch.Tensor, poison: int) -> tuple[int, int]:
     """Bytes that were changed in the guard before and in the one after a tensor of poison."""
     was = outside(poison)
-    return int((block[:GUARD] != was).sum()), int((block[-GUARD:] != was).sum())
+    return _changed(block[:GUARD], was), _changed(block[-GUARD:], was)
+
+
+def _changed(guard: torch.Tensor, was: int) -> int:
+    """Bytes that are no longer what all of them were; equality of bytes is the quick answer."""
+    held = guard.cpu().numpy()
+    return 0 if held.tobytes() == INTACT[was] else int((held != was).sum())
 
 
 class Received:

@@ -38,7 +38,7 @@ def main(channel: Channel, settings: dict, tasks: list[dict]) -> None:
     try:
         watch = ways.watching(given.judge, lambda text: channel.send(note=text))
         op = load_op(given.target, given.op)
-        at_import = _tampered(taken)
+        at_import = taken.changed()
         own = find_variant(op, given.variant)
         general = find_variant(op, given.variant, dynamic=True)
         _prepare(given, own, watch)
@@ -68,15 +68,6 @@ def main(channel: Channel, settings: dict, tasks: list[dict]) -> None:
         if answer.get("last"):
             return
         channel.receive()
-
-
-def _tampered(taken: Taken) -> str:
-    """The function that was replaced, or empty."""
-    try:
-        taken.check()
-    except Tampered as found:
-        return str(found)
-    return ""
 
 
 def _lost(word: str, given: Settings) -> bool:

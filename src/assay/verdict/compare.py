@@ -11,7 +11,7 @@ from ..inputs import dtype_name, dtype_of
 from ..types import Verdict
 from .budget import Expected
 from .buffers import Received, outside
-from .chunks import CHUNK, largest_share, root_mean
+from .chunks import CHUNK, largest_share, root_mean, same_bytes
 from .protocol import Ran, Shipped
 
 
@@ -355,13 +355,13 @@ def same_bits(one: Shipped, two: Shipped) -> bool:
         return False
     if one.kind != "tensor":
         return True
-    return torch.equal(_bits(Received(one).tensor()), _bits(Received(two).tensor()))
+    return same_bytes(_bits(Received(one).tensor()), _bits(Received(two).tensor()))
 
 
 def same_values(one: Any, other: Any) -> bool:
     """Whether two inputs are equal, bit for bit where they are tensors."""
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-        return torch.equal(_bits(one.cpu()), _bits(other.cpu()))
+        return same_bytes(_bits(one.cpu()), _bits(other.cpu()))
     return bool(one == other)
 
 

@@ -21,6 +21,7 @@ import numpy
 import torch
 
 from .buffers import raw_of
+from .chunks import same_bytes
 
 STILL_WRITTEN = "output {} was still being written when the call returned"
 NOT_WAITING = (
@@ -74,9 +75,9 @@ def same(now: torch.Tensor, held: torch.Tensor | None, path: Path) -> bool:
     """Whether bytes are those that were held, or else shipped to `path`, when the call returned."""
     if held is not None:
         return torch.equal(now, held)
-    if not now.numel():
-        return True
-    return bool(numpy.array_equal(now.numpy(), numpy.memmap(path, numpy.uint8, "r")))
+    return not now.numel() or same_bytes(
+        now, torch.from_numpy(numpy.memmap(path, numpy.uint8, "c"))
+    )
 
 
 @contextmanager

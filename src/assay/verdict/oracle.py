@@ -32,7 +32,7 @@ from .picture import beyond, pictured
 from .precision import class_of, explained
 from .protocol import Ran
 from .strength import strengths
-from .tamper import Taken, Tampered
+from .tamper import Taken
 from .watched import watched
 from .zoo import hostile, unasked
 
@@ -48,23 +48,20 @@ def main(channel: Channel, target: dict, op: str, device: str, threads: int) -> 
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     oracle: Oracle | None = None
-    taken = Taken()
+    taken, tampered = Taken(), ""
     while True:
         message = channel.receive()
         assert message is not None
         try:
             if oracle is None:
                 oracle = Oracle(load_op(msgspec.convert(target, Target), op), device)
-            judges = message["do"] == "judge"
-            if judges:
-                taken.check()
             answer = oracle.answer(message)
-            if judges:
-                taken.check()
+            # After every message: what it ran may have laid a trap for the next one.
+            tampered = tampered or taken.changed()
+            if tampered and message["do"] == "judge":
+                detail = f"{tampered}, in the process that knows the truth"
+                answer = {"verdict": {"word": "tampered", "detail": detail}}
             channel.send(**answer)
-        except Tampered as found:
-            detail = f"{found}, in the process that knows the truth"
-            channel.send(verdict={"word": "tampered", "detail": detail})
         except AssayError as error:
             channel.send(mistake=str(error))
         except torch.cuda.OutOfMemoryError as error:

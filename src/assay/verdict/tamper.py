@@ -83,7 +83,7 @@ class Taken:
         own = [name for name in own if not name.startswith("assay.ops.") and name not in TIMERS]
         self._timers = list(_noted([name for name in TIMERS if _at(name) is not None]))
         self._others = list(_noted([*PLACES, *own]))
-        self._implemented = _implemented()
+        self._implemented = set(torch.library._impls)
         self._traced = [now() for now in TRACED]
         self._modes: set[type] = {DeviceContext}
 
@@ -96,7 +96,7 @@ class Taken:
         self.check_timers()
         for noted in self._others:
             noted.check()
-        replaced = _implemented() - self._implemented
+        replaced = {name for name in torch.library._impls - self._implemented if _replaces(name)}
         if replaced:
             _, name, key = min(replaced).split("/")
             raise Tampered(f"aten::{name} for {key}")
@@ -106,6 +106,14 @@ class Taken:
         for mode in (*function_modes(), *dispatch_modes()):
             if type(mode) not in self._modes:
                 raise Tampered(f"the mode {type(mode).__qualname__} was left active")
+
+    def changed(self) -> str:
+        """The function that is another one now, or empty."""
+        try:
+            self.check()
+        except Tampered as found:
+            return str(found)
+        return ""
 
     def check_timers(self) -> None:
         """The same for clocks alone, which takes microseconds."""
@@ -124,6 +132,7 @@ class _Place:
             (key, function, function.__code__, function.__defaults__)
             for key, value in self._was
             for function in _functions(value)
+            if not _is_noted_elsewhere(function, name)
         ]
         self._size = len(self._now)
         self._names = frozenset(self._now)
@@ -184,6 +193,12 @@ def _functions(value: Any) -> Iterator[FunctionType]:
             todo += [value.fget, value.fset]
 
 
-def _implemented() -> set[str]:
-    """Kernels of torch's own operators that Python code registered; for shapes alone they may."""
-    return {name for name in torch.library._impls if name.startswith(ATEN) and "Meta" not in name}
+def _is_noted_elsewhere(function: FunctionType, place: str) -> bool:
+    """Whether it is one of ours that this place only imports; its own module is a place too."""
+    home = str(function.__module__)
+    return home in sys.modules and home.startswith("assay.") and not place.startswith(home)
+
+
+def _replaces(name: str) -> bool:
+    """Whether Python code registered it for an operator of torch; for shapes alone it may."""
+    return name.startswith(ATEN) and "Meta" not in name

@@ -7,6 +7,7 @@ name of one of the `SETS`. The whole form must match one row; anything else is n
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -108,6 +109,12 @@ def expression(pattern: str) -> str:
     return text
 
 
+@functools.cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Only once asked for: a kernel uses few of some hundred forms."""
+    return re.compile(expression(pattern))
+
+
 def options(pattern: str) -> Iterable[str]:
     """Every form that a pattern stands for."""
     pattern = re.sub(
@@ -126,14 +133,13 @@ def options(pattern: str) -> Iterable[str]:
 class Table:
     """All rows, found by opcode."""
 
-    rows: dict[str, list[tuple[re.Pattern[str], Row]]] = field(default_factory=dict)
+    rows: dict[str, list[Row]] = field(default_factory=dict)
     known: dict[str, Match | None] = field(default_factory=dict)
 
     def add(self, rows: Iterable[Row]) -> None:
         for row in rows:
             opcode = re.split(r"[.\[{]", row.pattern, maxsplit=1)[0]
-            compiled = re.compile(expression(row.pattern))
-            self.rows.setdefault(opcode, []).append((compiled, row))
+            self.rows.setdefault(opcode, []).append(row)
 
     def find(self, form: str) -> Match | None:
         """The row of a form, or None: it is not in the table."""
@@ -142,8 +148,8 @@ class Table:
         return self.known[form]
 
     def _search(self, form: str) -> Match | None:
-        for compiled, row in self.rows.get(form.split(".", 1)[0], ()):
-            found = compiled.fullmatch(form)
+        for row in self.rows.get(form.split(".", 1)[0], ()):
+            found = _compiled(row.pattern).fullmatch(form)
             if found:
                 groups = {name: text or "" for name, text in found.groupdict().items()}
                 if isinstance(row, Lane) and row.where:
