@@ -45,10 +45,10 @@ class Last:
         members: list[Member],
         contents: Contents,
         state: mmap.mmap,
-        taken: Taken,
+        noted: Taken,
     ):
         self.channel, self.given, self.contents = channel, given, contents
-        self.state, self.taken = state, taken
+        self.state, self.noted = state, noted
         self.members = random.Random(secrets.randbits(64)).sample(members, len(members))
 
     def run(self) -> None:
@@ -63,7 +63,7 @@ class Last:
         for member in self.members:
             self._timed(member)
             try:
-                self.taken.check()
+                self.noted.check()
             except Tampered as found:
                 raise Lost(member.index, "tampered", str(found)) from None
             member.keep("fresh", seed, self.given.scratch)
@@ -92,7 +92,7 @@ class Last:
     def _timed(self, member: Member) -> float:
         """Seconds of one call on the present values, which were just put in place."""
         self.contents.fill(member, range(len(member.inputs)))
-        return member.guarded(self.state, self.taken, lambda: _seconds(member))
+        return member.guarded(self.state, self.noted, lambda: _seconds(member))
 
 
 def _much(longer: float, shorter: float) -> bool:

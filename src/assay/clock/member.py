@@ -53,17 +53,17 @@ class Member:
         """Whether a slow kernel has what it needs, and leaves the time to the others."""
         return rounds >= least and self.spent > seconds
 
-    def sample(self, state: mmap.mmap, taken: Taken) -> float:
+    def sample(self, state: mmap.mmap, noted: Taken) -> float:
         """Seconds of one sample. Raises Lost for what goes wrong in it."""
-        return self.guarded(state, taken, lambda: float(self.clock.sample()))
+        return self.guarded(state, noted, lambda: float(self.clock.sample()))
 
-    def guarded(self, state: mmap.mmap, taken: Taken, action: Callable[[], float]) -> float:
+    def guarded(self, state: mmap.mmap, noted: Taken, action: Callable[[], float]) -> float:
         """What an action that calls the kernel gives; whatever it raises is the kernel's fault."""
         state[0] = self.index
         try:
             with torch.no_grad():
                 made = action()
-            taken.check_timers()
+            noted.check_timers()
         except AssayError:
             raise
         except Tampered as found:

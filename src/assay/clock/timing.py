@@ -27,7 +27,7 @@ from ..op import Op
 from ..processes.channel import Channel
 from ..target import load_op
 from ..verdict.buffers import POISONS, fence_like, fenced
-from ..verdict.tamper import Taken, Tampered
+from ..verdict.tamper import Taken, Tampered, taken
 from . import cpu, events, fresh
 from .member import Lost, Member
 from .protocol import Entry, Plan
@@ -53,14 +53,14 @@ def main(channel: Channel, threads: int, device: str) -> None:
         torch.cuda.set_device(device)
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
-    taken = Taken()
+    noted = taken()
     while True:
         message = channel.receive()
         assert message is not None
         given = msgspec.convert(message["plan"], Plan)
         try:
             with open(given.state, "r+b") as file, mmap.mmap(file.fileno(), 0) as state:
-                _run(channel, given, state, taken)
+                _run(channel, given, state, noted)
         except AssayError as error:
             channel.send(mistake=str(error))
         except Lost as lost:
@@ -68,10 +68,10 @@ def main(channel: Channel, threads: int, device: str) -> None:
             return  # nothing that is left can be trusted: the others get a new process
 
 
-def _run(channel: Channel, given: Plan, state: mmap.mmap, taken: Taken) -> None:
+def _run(channel: Channel, given: Plan, state: mmap.mmap, noted: Taken) -> None:
     op = load_op(given.target, given.op)
     try:
-        taken.check()
+        noted.check()
     except Tampered as found:
         for index in range(len(given.entries)):
             reason = f"{found}, when its file was imported"
@@ -93,7 +93,7 @@ def _run(channel: Channel, given: Plan, state: mmap.mmap, taken: Taken) -> None:
         channel.send(loading=index)
         try:
             members.append(_member(channel, given, op, contents, specs, index, entry, gpu))
-            taken.check()
+            noted.check()
         except AssayError:
             raise
         except Tampered as found:
@@ -105,8 +105,8 @@ def _run(channel: Channel, given: Plan, state: mmap.mmap, taken: Taken) -> None:
                 raise Lost(index, word, reason) from None
             channel.send(failed=index, word=word, reason=reason)
     if members:
-        _sample(channel, given, members, contents, gpu, state, taken)
-        last = fresh.Last(channel, given, members, contents, state, taken)
+        _sample(channel, given, members, contents, gpu, state, noted)
+        last = fresh.Last(channel, given, members, contents, state, noted)
         last.run()
         _finish(channel, members)
 
@@ -253,13 +253,13 @@ def _sample(
     contents: _Contents,
     gpu: _Gpu | None,
     state: mmap.mmap,
-    taken: Taken,
+    noted: Taken,
 ) -> None:
     """Rounds in random order until every kernel is known well enough or the time is spent."""
     order = random.Random(given.seed)
     extra = _Extra(given, members, gpu.flush if gpu else None)
     for member in WARM_ROUNDS * members:  # alone they were warm; together they share caches, memory
-        member.sample(state, taken)
+        member.sample(state, noted)
     start, share = time.monotonic(), FAIR_SHARE * given.seconds
     number, told = 0, 0.0
     looked_at = secrets.randbelow(SWAP_ROUNDS)
@@ -272,7 +272,7 @@ def _sample(
             if member.done(number, LEAST_ROUNDS, share):
                 continue
             begun = time.monotonic()
-            member.samples.append(member.sample(state, taken))
+            member.samples.append(member.sample(state, noted))
             member.rounds.append(number)
             member.spent += time.monotonic() - begun
             if number == looked_at:

@@ -12,7 +12,7 @@ import torch
 
 from .. import describe  # noqa: F401
 from ..clock import timing  # noqa: F401
-from ..verdict import candidate, oracle  # noqa: F401
+from ..verdict import candidate, oracle, tamper  # noqa: F401
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # malloc.h
 
@@ -30,5 +30,6 @@ def _keep_memory() -> None:
 
 
 _keep_memory()
+tamper.taken()
 if torch.cuda.is_initialized():
     raise SystemExit("importing torch started CUDA: a fork of this process could not use it")

@@ -23,7 +23,7 @@ from ..target import load_op
 from .buffers import Poisoned
 from .protocol import Settings, Task, runs_of
 from .run import Runner, cached_inputs
-from .tamper import Taken, Tampered
+from .tamper import Taken, Tampered, taken
 
 if TYPE_CHECKING:
     from ..simt import Watch
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 def main(channel: Channel, settings: dict, tasks: list[dict]) -> None:
     """Runs the tasks in order; the parent says when to go on, after it has read the bytes."""
-    taken, at_import = Taken(), ""
-    taken.allow(Poisoned)
+    noted, at_import = taken(), ""
+    noted.allow(Poisoned)
     given = msgspec.convert(settings, Settings)
     torch.set_num_threads(given.threads)
     try:
         watch = ways.watching(given.judge, lambda text: channel.send(note=text))
         op = load_op(given.target, given.op)
-        at_import = taken.changed()
+        at_import = noted.changed()
         own = find_variant(op, given.variant)
         general = find_variant(op, given.variant, dynamic=True)
         _prepare(given, own, watch)
@@ -52,7 +52,7 @@ def main(channel: Channel, settings: dict, tasks: list[dict]) -> None:
             if at_import:
                 raise Tampered(f"{at_import}, when its file was imported")
             variant = general if task.case.zoo else own
-            answer = _answer(channel, given, op, variant, task, watch, taken)
+            answer = _answer(channel, given, op, variant, task, watch, noted)
         except AssayError as error:
             channel.send(mistake=str(error))
             return
@@ -93,7 +93,7 @@ def _answer(
     variant: Variant,
     task: Task,
     watch: Watch | None,
-    taken: Taken,
+    noted: Taken,
 ) -> dict[str, Any]:
     inputs = cached_inputs(op, task.case, given.seed)
     specs = [(spec.shape, dtype_of(spec.dtype)) for spec in task.specs]
@@ -126,8 +126,8 @@ def _answer(
     channel.send(phase="run")
     if watch is not None:
         watch.programs.clear()
-    runner = Runner(given, op, kernel, task.case, task, watch, taken, Path(given.scratch))
-    taken.check()
+    runner = Runner(given, op, kernel, task.case, task, watch, noted, Path(given.scratch))
+    noted.check()
     runs = runner.runs()
     if watch is not None:
         facts["barriers"] = []

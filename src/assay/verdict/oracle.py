@@ -32,7 +32,7 @@ from .picture import beyond, pictured
 from .precision import class_of, explained
 from .protocol import Ran
 from .strength import strengths
-from .tamper import Taken
+from .tamper import taken
 from .watched import watched
 from .zoo import hostile, unasked
 
@@ -48,7 +48,7 @@ def main(channel: Channel, target: dict, op: str, device: str, threads: int) -> 
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     oracle: Oracle | None = None
-    taken, tampered = Taken(), ""
+    noted, tampered = taken(), ""
     while True:
         message = channel.receive()
         assert message is not None
@@ -57,7 +57,7 @@ def main(channel: Channel, target: dict, op: str, device: str, threads: int) -> 
                 oracle = Oracle(load_op(msgspec.convert(target, Target), op), device)
             answer = oracle.answer(message)
             # After every message: what it ran may have laid a trap for the next one.
-            tampered = tampered or taken.changed()
+            tampered = tampered or noted.changed()
             if tampered and message["do"] == "judge":
                 detail = f"{tampered}, in the process that knows the truth"
                 answer = {"verdict": {"word": "tampered", "detail": detail}}

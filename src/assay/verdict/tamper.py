@@ -121,6 +121,12 @@ class Taken:
             noted.check()
 
 
+@functools.cache
+def taken() -> Taken:
+    """The functions as they were at the first call: in the fork server, for all of its children."""
+    return Taken()
+
+
 class _Place:
     """A module or a class, with what its names stand for."""
 
