@@ -12,7 +12,8 @@ HERE = Path(__file__).parent
 PLAIN = {
     "wrong": "aliases forms integers layouts memory repeats values watched"
     " specials unmasked_triton",
-    "right": "empty exact in_place layouts limits memory scalars specials steps triton_in_place",
+    "right": "cancellation empty fused limits memory plain_random specials steps sums_cuda"
+    " triton_in_place",
 }
 """Ten of each zoo, of every kind; the others are judged by `make test-full`."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy
+import numpy.random  # by name: NumPy would import it at its first use, in every child
 import torch
 
 from .cases import ALIASES

@@ -6,7 +6,7 @@ from numba import cuda, float32
 import assay
 from assay import NotSupported
 
-OPTIONS = {"deadline": 10.0}
+OPTIONS = {"deadline": 8.0}
 EXPECT = {
     "numba/no_barrier": ("read before written", ""),
     "numba/barrier_in_a_branch": ("divergent barrier", ""),
