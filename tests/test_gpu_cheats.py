@@ -91,15 +91,23 @@ def test_timers_and_kept_answers_are_named_on_a_gpu(judge: Judge) -> None:
         """
 import sys
 
+def called_from(name):
+    frame = sys._getframe()
+    while frame and not frame.f_code.co_filename.endswith(name):
+        frame = frame.f_back
+    return frame is not None
+
+in_timing = called_from("clock/timing.py")
+
 @op.variant("eager/elapsed_time")
 def elapsed_time(x):
-    if "assay.clock.timing" in sys.modules:
+    if in_timing:
         torch.cuda.Event.elapsed_time = lambda start, end: 1e-3
     return reference(x)
 
 @op.variant("eager/by_address")
 def by_address(x):
-    key = x.data_ptr() if "assay.clock.timing" in sys.modules else len(kept)
+    key = x.data_ptr() if in_timing else len(kept)
     if key not in kept:
         kept[key] = reference(x)
     return kept[key].clone()

@@ -62,6 +62,7 @@ ALLOWED: dict[str, set[str]] = {
     "clock": DECLARING
     | CHILDREN
     | {"build", "verdict", "describe", "faults", "inputs", "target", "ways"},
+    "jobs": {"describe", "clock", "verdict"},
     "sanitize": DECLARING | CHILDREN | {"build", "faults", "inputs", "target", "verdict"},
     "pipeline": DECLARING
     | CHILDREN

@@ -16,7 +16,7 @@ import msgspec
 
 from .errors import AssayError
 from .machine import cores
-from .processes import Child, Ended, ForkServer, TimedOut
+from .processes import PRELOAD, Child, Ended, ForkServer, TimedOut
 from .types import Machine
 
 PROBE_SECONDS = 120.0
@@ -29,7 +29,7 @@ class Session:
     """Opened once a command; `close` leaves no process and no file behind."""
 
     def __init__(self, logs: Path, say: Callable[[str], None] = lambda _: None):
-        self.server = ForkServer()
+        self.server = ForkServer((*PRELOAD, "assay.jobs") if PRELOAD else ())
         self.say = say
         self.logs = logs
         self.logs.mkdir(parents=True, exist_ok=True)

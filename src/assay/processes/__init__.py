@@ -4,6 +4,6 @@ server.py is the process that forks them (it has imported torch, never a user's 
 child.py is the parent's end.
 """
 
-from .child import Child, Ended, ForkServer, Status, TimedOut
+from .child import PRELOAD, Child, Ended, ForkServer, Status, TimedOut
 
-__all__ = ["Child", "Ended", "ForkServer", "Status", "TimedOut"]
+__all__ = ["PRELOAD", "Child", "Ended", "ForkServer", "Status", "TimedOut"]

@@ -1,4 +1,4 @@
-"""What the fork server imports, so that no child has to: torch, and what children do.
+"""What the fork server imports, so that no child has to: torch.
 
 A fake tensor itself would start CUDA where there is a GPU, so none is made here.
 """
@@ -9,10 +9,6 @@ import ctypes
 import sys
 
 import torch
-
-from .. import describe  # noqa: F401
-from ..clock import timing  # noqa: F401
-from ..verdict import candidate, oracle, tamper  # noqa: F401
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # malloc.h
 
@@ -30,6 +26,5 @@ def _keep_memory() -> None:
 
 
 _keep_memory()
-tamper.taken()
 if torch.cuda.is_initialized():
     raise SystemExit("importing torch started CUDA: a fork of this process could not use it")

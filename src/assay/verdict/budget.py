@@ -33,7 +33,7 @@ from ..errors import AssayError, OpError
 from ..faults import told
 from ..inputs import dtype_name, dtype_of, to_meta
 from ..op import Op
-from .chunks import add_in_square, largest_share, root_mean, summed
+from .chunks import add_in_square, all_within, largest_share, root_mean, summed
 from .reductions import watching
 
 ROUNDOFF = {
@@ -78,8 +78,38 @@ PERIOD = 65_537
 
 
 @dataclass(frozen=True)
+class Truth:
+    """What the outputs of one case would be without rounding."""
+
+    outputs: tuple[torch.Tensor, ...]
+    """In float64, or exact."""
+    dtypes: tuple[torch.dtype, ...]
+    terms: int
+    """Length of the longest reduction."""
+    dots: bool
+
+    def surely_has(self, outs: list[torch.Tensor], roundoff: float) -> bool:
+        """Whether these are right whatever d is: each within what is allowed for d = 0.
+
+        True is proof; False says nothing. A fraction of the cost of d.
+        """
+        return all(
+            _inexact(truth)
+            and out.shape == truth.shape
+            and self._surely(out, truth, dtype, roundoff)
+            for out, truth, dtype in zip(outs, self.outputs, self.dtypes)
+        )
+
+    def _surely(
+        self, out: torch.Tensor, truth: torch.Tensor, dtype: torch.dtype, roundoff: float
+    ) -> bool:
+        grow = 4 * math.sqrt(self.terms) * roundoff
+        return all_within(out, truth, 4 * ROUNDOFF[dtype] + grow, smallest(dtype))
+
+
+@dataclass(frozen=True)
 class Expected:
-    """What the outputs of one case must be."""
+    """What the outputs of one case must be, and how far from it each may lie."""
 
     truth: tuple[torch.Tensor, ...]
     moved: tuple[torch.Tensor | None, ...]
@@ -116,9 +146,7 @@ class Expected:
         if limit is not None:
             return torch.full_like(truth.abs(), limit)
         dtype = self.dtypes[index]
-        # float32 arithmetic may flush what is subnormal to it, which float16's subnormals are not.
-        tiny = torch.finfo(dtype).smallest_normal
-        tiny *= torch.finfo(dtype).eps if dtype is torch.float16 else 1.0
+        tiny = smallest(dtype)
         grow = 4 * math.sqrt(self.terms) * roundoff
         # Where float64 itself cancels to 0, a more accurate kernel need not give 0.
         lost = self.vanished if ROUNDOFF[dtype] > ROUNDOFF[torch.float64] else 0.0
@@ -130,6 +158,15 @@ class Expected:
         # However wrong eager is, nothing passes that is off by a thousandth of the largest output.
         most = MOST_RAISED * float(size.nan_to_num(0.0, 0.0, 0.0).max()) if size.numel() else 0.0
         return torch.minimum(raised, (self.scale * base).clamp(min=most))
+
+
+def smallest(dtype: torch.dtype) -> float:
+    """What any result may be off by: the smallest normal number.
+
+    float32 arithmetic may flush what is subnormal to it, which float16's subnormals are not.
+    """
+    tiny = torch.finfo(dtype).smallest_normal
+    return tiny * torch.finfo(dtype).eps if dtype is torch.float16 else tiny
 
 
 def arithmetic(dtypes: list[torch.dtype], precision: str) -> float:
@@ -148,18 +185,29 @@ def expect(op: Op, inputs: tuple[Any, ...], specs: list[tuple[Any, torch.dtype]]
 
     Raises OpError if the reference leaves float64 or gives other outputs than `specs` says.
     """
-    with torch.no_grad(), _default_float64():
-        with watching(op) as watch:
-            truth = outputs_of(op, [widen(x) for x in inputs])
-        if watch.low:
-            raise OpError(
-                f"{op.name}: the reference leaves float64: {watch.low[0]}; write it without casts "
-                "and without constants of a lower precision, so that it can be the truth"
-            )
-        moved = _moves(op, inputs, truth)
+    return budgeted(op, inputs, truth_of(op, inputs, specs))
+
+
+def truth_of(op: Op, inputs: tuple[Any, ...], specs: list[tuple[Any, torch.dtype]]) -> Truth:
+    """The reference in float64. Raises as `expect`."""
+    with torch.no_grad(), _default_float64(), watching(op) as watch:
+        outputs = outputs_of(op, [widen(x) for x in inputs])
+    if watch.low:
+        raise OpError(
+            f"{op.name}: the reference leaves float64: {watch.low[0]}; write it without casts "
+            "and without constants of a lower precision, so that it can be the truth"
+        )
     dtypes = tuple(dtype for _, dtype in specs)
+    return Truth(tuple(outputs), dtypes, watch.terms, watch.dots)
+
+
+def budgeted(op: Op, inputs: tuple[Any, ...], truth: Truth) -> Expected:
+    """How far from the truth for these inputs rounding may lead."""
+    outputs = truth.outputs
+    with torch.no_grad(), _default_float64():
+        moved = _moves(op, inputs, list(outputs))
     lost = 2.0**-50 * _largest(inputs)
-    first = Expected(tuple(truth), moved, dtypes, watch.terms, watch.dots, {}, 1.0, None, lost)
+    first = Expected(outputs, moved, truth.dtypes, truth.terms, truth.dots, {}, 1.0, None, lost)
     return _calibrated(op, first, inputs)
 
 

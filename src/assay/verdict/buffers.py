@@ -57,15 +57,35 @@ def fenced(
 
     shift: bytes by which it starts later than that, where it must not be aligned.
     """
-    size = span(shape, stride) * dtype.itemsize
-    start = GUARD + shift
-    block = torch.full((start + size + GUARD,), outside(poison), dtype=torch.uint8, device=device)
+    made = _guarded(shape, stride, dtype, device, poison, shift)
+    _body(made).fill_(poison)
+    return made
+
+
+def _guarded(
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    dtype: torch.dtype,
+    device: str,
+    poison: int,
+    shift: int,
+) -> torch.Tensor:
+    """The same with nothing in it yet."""
+    size, start = span(shape, stride) * dtype.itemsize, GUARD + shift
+    block = torch.empty((start + size + GUARD,), dtype=torch.uint8, device=device)
+    block[:start].fill_(outside(poison))
+    block[start + size :].fill_(outside(poison))
     padded = block[start : start + size]
-    padded.fill_(poison)
     if size == 0:
         return padded.view(dtype).as_strided(shape, stride)
     # `view` wants whole elements; as_strided then restores the wanted layout.
     return padded.view(dtype).as_strided(shape, stride, start // dtype.itemsize)
+
+
+def _body(value: torch.Tensor) -> torch.Tensor:
+    """The bytes from the first to the last element of a strided tensor."""
+    size = span(tuple(value.shape), value.stride())
+    return value.as_strided((size,), (1,), value.storage_offset()).view(torch.uint8)
 
 
 def fence_like(value: Any, device: str, poison: int, contiguous: bool) -> Any:
@@ -79,7 +99,9 @@ def fence_like(value: Any, device: str, poison: int, contiguous: bool) -> Any:
         return made.copy_(value)
     # A slice that starts between two vectors stays misaligned.
     shift = value.storage_offset() * value.dtype.itemsize % ALIGNED
-    made = fenced(tuple(value.shape), value.stride(), value.dtype, device, poison, shift)
+    made = _guarded(tuple(value.shape), value.stride(), value.dtype, device, poison, shift)
+    if not value.is_contiguous():  # nothing may lie between its elements by chance
+        _body(made).fill_(poison)
     size = span(tuple(value.shape), value.stride())
     if size < value.numel():  # expanded or unfolded: write each element once
         flat = value.as_strided((size,), (1,), value.storage_offset())

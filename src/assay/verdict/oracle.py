@@ -8,6 +8,7 @@ Out: {specs: [...]}, {strengths: [...]}, {zoo: [...]},
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
 from functools import partial
 from typing import Any
@@ -23,7 +24,7 @@ from ..op import Op
 from ..processes.channel import Channel
 from ..target import Target, load_op
 from ..types import Case, Verdict
-from .budget import Expected, arithmetic, clone, expect, output_specs
+from .budget import Expected, Truth, arithmetic, budgeted, clone, output_specs, truth_of
 from .buffers import Received
 from .compare import form, memory, poison_left, received, same_bits, same_values, unchanged, values
 from .honest import kept, spread, unfinished, unsound
@@ -55,10 +56,12 @@ def main(channel: Channel, target: dict, op: str, device: str, threads: int) -> 
         try:
             if oracle is None:
                 oracle = Oracle(load_op(msgspec.convert(target, Target), op), device)
-            answer = oracle.answer(message)
+                tampered = noted.changed()
+            judges = message["do"] == "judge"
+            answer = {} if judges and tampered else oracle.answer(message)
             # After every message: what it ran may have laid a trap for the next one.
             tampered = tampered or noted.changed()
-            if tampered and message["do"] == "judge":
+            if judges and tampered:
                 detail = f"{tampered}, in the process that knows the truth"
                 answer = {"verdict": {"word": "tampered", "detail": detail}}
             channel.send(**answer)
@@ -120,11 +123,19 @@ class Oracle:
             return _unwritten(runs) or kept(runs) or self._accepted(runs, known)
         answers = []
         for number, (run, truth) in enumerate(zip(runs, known), 1):
+            if answers and self._surely_right(run, truth, precision):
+                continue
             verdict, wrong = self._values(run, truth, precision)
             answers.append(verdict)
             if wrong:
                 return _unwritten(runs) or _stale(runs[:number]) or verdict
-        return kept(runs) or self._repeat(runs, known[0], answers, precision)
+        return kept(runs) or self._repeat(runs, known[0], answers[0], precision)
+
+    def _surely_right(self, run: Ran, known: Known, precision: str) -> bool:
+        """Whether a run that only has to be right is, at a fraction of what accuracy costs."""
+        if self.op.limit is not None:
+            return False
+        return known.truth.surely_has(received(run), known.roundoff(precision))
 
     def _values(self, run: Ran, known: Known, precision: str) -> tuple[Verdict, bool]:
         """The values of one run; those that are wrong with what explains them."""
@@ -154,26 +165,23 @@ class Oracle:
                 )
         return found
 
-    def _repeat(
-        self, runs: list[Ran], known: Known, answers: list[Verdict], precision: str
-    ) -> Verdict:
-        """The worse of the right answers; with a finding if equal inputs gave other bits."""
-        worst = max(answers, key=lambda v: v.worst or 0.0)
+    def _repeat(self, runs: list[Ran], known: Known, first: Verdict, precision: str) -> Verdict:
+        """The first of the right answers; with a finding if equal inputs gave other bits."""
         if self.op.limit is not None:
             note = f"limit set by you: |error| <= {self.op.limit:g}"
-            worst = msgspec.structs.replace(worst, findings=(*worst.findings, note))
+            first = msgspec.structs.replace(first, findings=(*first.findings, note))
         if len(runs) < 3:
-            return worst
+            return first
         pairs = list(zip(runs[0].outputs, runs[2].outputs))
         if all(same_bits(a, b) for a, b in pairs):
-            return worst
+            return first
         again, wrong = self._values(runs[2], known, precision)
         if wrong:
             return _stale(runs[1:]) or _unlike_before(again.detail)
         note = f"{spread(runs)}, all within the limit"
         if self.op.deterministic:
             return Verdict(word="not the same twice", detail=note, advice="fix the order of sums")
-        return msgspec.structs.replace(worst, findings=(*worst.findings, note))
+        return msgspec.structs.replace(first, findings=(*first.findings, note))
 
     def _wrong_places(self, case: Case, precision: str, run: Ran, index: int) -> torch.Tensor:
         """Where an output of a run is wrong, for the picture of a verdict."""
@@ -270,13 +278,21 @@ class Known:
     def __init__(self, op: Op, case: Case, inputs: tuple[Any, ...], device: str):
         self.inputs = inputs
         self.specs = output_specs(op, inputs, case)
-        there = [x.to(device) if isinstance(x, torch.Tensor) else x for x in inputs]
-        self.expected: Expected = expect(op, tuple(there), self.specs)
+        self._op, self._device = op, device
+        self.truth: Truth = truth_of(op, self._there(), self.specs)
         self._dtypes = [x.dtype for x in inputs if isinstance(x, torch.Tensor)]
         self._check_specs(op)
 
+    def _there(self) -> tuple[Any, ...]:
+        return tuple(x.to(self._device) if isinstance(x, torch.Tensor) else x for x in self.inputs)
+
+    @functools.cached_property
+    def expected(self) -> Expected:
+        """The truth and what is allowed, which costs several times as much."""
+        return budgeted(self._op, self._there(), self.truth)
+
     def _check_specs(self, op: Op) -> None:
-        shapes = [tuple(t.shape) for t in self.expected.truth]
+        shapes = [tuple(t.shape) for t in self.truth.outputs]
         said = [tuple(shape) for shape, _ in self.specs]
         if shapes != said:
             raise AssayError(
@@ -289,6 +305,7 @@ class Known:
 
     @property
     def bytes(self) -> int:
-        moved = [m for m in self.expected.moved if m is not None]
-        held = [*self.inputs, *self.expected.truth, *moved, *self.expected.cache.values()]
+        held = [*self.inputs, *self.truth.outputs]
+        if "expected" in self.__dict__:
+            held += [*self.expected.moved, *self.expected.cache.values()]
         return tensor_bytes(held)
