@@ -5,7 +5,8 @@
 Numerator: the check of `eager`, `compiled` and `cpp` on every declared and hostile case, as
 `assay check` does it, one child at a time: seconds in which a candidate runs (fresh inputs, poison,
 guards, three runs, its bytes shipped) and in which the oracle answers (truth, error budget,
-comparison, mutants). Starting processes and building are left out.
+comparison, mutants). Starting processes and building are left out, and so is what `compiled`
+would launch on a GPU, which is built and judged beside (`gpu code`).
 Denominator: on the same cases, in one process, two plain calls of each variant and the reference
 once in float64. Both are repeated; the line has the median with the fastest and the slowest.
 One line of JSON, also to FILE.
@@ -43,7 +44,7 @@ SEED = 20_260
 
 def checked() -> tuple[dict[str, float], list[Row]]:
     """Seconds of one check, by who spent them, and its rows."""
-    spent = {"candidates": 0.0, "oracle": 0.0}
+    spent = {"candidates": 0.0, "oracle": 0.0, "gpu code": 0.0}
     request = pipeline.Request(
         (parse("softmax"),), timed=False, device="cpu", variants=VARIANTS, zoo=True, seed=SEED
     )
@@ -57,7 +58,7 @@ def checked() -> tuple[dict[str, float], list[Row]]:
 def _timers(spent: dict[str, float]) -> Iterator[None]:
     """Adds up seconds from a candidate's word that it runs to its answer, and the oracle's."""
     ask, receive, cores = judge.Oracle.ask, judge.Child.receive, pipeline.cores
-    since: dict[int, float] = {}
+    since: dict[int, tuple[float, str]] = {}
 
     def timed_ask(self: Any, **message: Any) -> Any:
         begun = time.perf_counter()
@@ -67,10 +68,17 @@ def _timers(spent: dict[str, float]) -> Iterator[None]:
 
     def timed_receive(self: Any, seconds: float) -> Any:
         message = receive(self, seconds)
+        if "note" in message:
+            return message
+        now, (begun, whose) = time.perf_counter(), since.pop(id(self), (0.0, ""))
+        if whose:
+            spent[whose] += now - begun
         if message.get("phase") == "run":
-            since[id(self)] = time.perf_counter()
-        elif "phase" not in message and "note" not in message and id(self) in since:
-            spent["candidates"] += time.perf_counter() - since.pop(id(self))
+            since[id(self)] = now, "candidates"
+        elif whose:  # Inductor once more, for a GPU, and what it wrote run on the CPU
+            since[id(self)] = now, "gpu code"
+        if "phase" not in message:
+            since.pop(id(self), None)
         return message
 
     judge.Oracle.ask, judge.Child.receive = timed_ask, timed_receive  # type: ignore[method-assign]
@@ -118,7 +126,7 @@ def main() -> None:
     cases = list({repr(r.case): r.case for r in rows if r.word == "right"}.values())
     torch._dynamo.config.recompile_limit = 64
     plain = sorted(needed(op, cases) for _ in range(REPEATS))
-    totals = sorted(sum(spent.values()) for spent, _ in checks)
+    totals = sorted(spent["candidates"] + spent["oracle"] for spent, _ in checks)
     line = {
         "what": "check of softmax over its zoo: eager, compiled, cpp",
         "cases": len(cases),

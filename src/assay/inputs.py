@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +18,9 @@ from .faults import told
 from .hostile import twisted
 from .op import Op, make_inputs
 from .types import Case
+
+BLOCK = 1 << 20
+"""Elements that are drawn from one stream of random numbers."""
 
 
 def dtype_of(name: str | torch.dtype) -> torch.dtype:
@@ -59,6 +63,28 @@ class Make:
     def _finish(self, made: torch.Tensor, dtype: str | torch.dtype) -> torch.Tensor:
         return made.to(dtype_of(dtype)).to(self._device)
 
+    def _drawn(
+        self,
+        shape: tuple[Any, ...],
+        dtype: str | torch.dtype,
+        draw: Callable[[torch.Tensor, torch.Generator], object],
+    ) -> torch.Tensor:
+        """A tensor filled a block at a time, each from a stream of its own, by several threads."""
+        wide = torch.float64 if dtype_of(dtype) is torch.float64 else torch.float32
+        made, seed = torch.empty(_shape(shape), dtype=wide), self.next_seed()
+        blocks = made.view(-1).split(BLOCK) if made.numel() else ()
+
+        def fill(index: int) -> None:
+            draw(blocks[index], torch.Generator().manual_seed((seed + index) % 2**63))
+
+        if len(blocks) < 2:
+            for index in range(len(blocks)):
+                fill(index)
+        else:
+            with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+                list(pool.map(fill, range(len(blocks))))
+        return self._finish(made, dtype)
+
     def normal(
         self,
         *shape: Any,
@@ -67,9 +93,7 @@ class Make:
         std: float = 1.0,
     ) -> torch.Tensor:
         """Normally distributed values."""
-        wide = torch.float64 if dtype_of(dtype) is torch.float64 else torch.float32
-        made = torch.empty(_shape(shape), dtype=wide)
-        return self._finish(made.normal_(mean, std, generator=self._generator()), dtype)
+        return self._drawn(shape, dtype, lambda part, g: part.normal_(mean, std, generator=g))
 
     def uniform(
         self,
@@ -79,9 +103,7 @@ class Make:
         dtype: str | torch.dtype = "float32",
     ) -> torch.Tensor:
         """Values between `low` and `high`, evenly spread."""
-        wide = torch.float64 if dtype_of(dtype) is torch.float64 else torch.float32
-        made = torch.empty(_shape(shape), dtype=wide)
-        return self._finish(made.uniform_(low, high, generator=self._generator()), dtype)
+        return self._drawn(shape, dtype, lambda part, g: part.uniform_(low, high, generator=g))
 
     def integers(
         self, *shape: Any, low: int = 0, high: int = 100, dtype: str | torch.dtype = "int64"
