@@ -36,6 +36,7 @@ print(sorted({(row.variant, row.word) for row in rows}))
 )
 
 
+@pytest.mark.full
 def test_a_script_may_check_its_own_op_without_a_main_guard(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     done = subprocess.run(
@@ -45,6 +46,7 @@ def test_a_script_may_check_its_own_op_without_a_main_guard(tmp_path: Path) -> N
     assert done.stdout == "[('eager', 'right'), ('eager/sum', 'right')]\n"
 
 
+@pytest.mark.full
 def test_a_notebook_cell_is_written_down_and_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

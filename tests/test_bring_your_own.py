@@ -24,6 +24,7 @@ def reasons(rows):
     return {row.label: row.reason for row in rows}
 
 
+@pytest.mark.full
 def test_the_swish_file_as_the_design_prints_it(judge):
     rows = judge(EXAMPLES / "swish.py", case={"n": 1000, "dtype": "float32"})
     blocks = {f"triton BLOCK={block}": "right" for block in (256, 1024, 4096)}
@@ -34,6 +35,7 @@ def test_the_swish_file_as_the_design_prints_it(judge):
     assert exit_code(rows) == 0
 
 
+@pytest.mark.full
 def test_swish_without_the_mask_of_its_store(judge):
     text = (EXAMPLES / "swish.py").read_text()
     unmasked = text.replace("v * tl.sigmoid(v), i < n)", "v * tl.sigmoid(v))")

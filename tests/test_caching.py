@@ -108,6 +108,7 @@ def test_where_triton_and_inductor_keep_theirs(
     ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("setting", [{}, {"TRITON_HOME": "/some/home"}])
 def test_the_places_are_those_that_they_use(
     monkeypatch: pytest.MonkeyPatch, setting: dict[str, str]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from assay.session import Session
 from assay.types import Row
 
 Judge = Callable[..., list[Row]]
+FIXTURES = Path(__file__).parent / "fixtures"
 
 HEAD = """
 import gc
@@ -81,6 +84,7 @@ def keeps_a_workspace(x):
 """
 
 
+@pytest.mark.full
 def test_what_the_ways_themselves_import_and_patch_is_no_tampering() -> None:
     run(
         """
@@ -135,20 +139,12 @@ taken.check()
         ),
     ],
 )
-def test_each_function_that_judges_or_times_is_watched(attack: str, named: str) -> None:
-    said = run(
-        f"""
-from assay.verdict.tamper import Tampered
-taken.check()
-{attack}
-try:
-    taken.check()
-except Tampered as found:
-    sys = __import__("sys")
-    sys.stdout.write(str(found))
-"""
-    )
-    assert said == named
+def test_each_function_that_judges_or_times_is_watched(
+    session: Session, monkeypatch: pytest.MonkeyPatch, attack: str, named: str
+) -> None:
+    monkeypatch.syspath_prepend(str(FIXTURES))
+    args = {"attack": attack}
+    assert session.ask("attacked:main", args, name="attacked", seconds=100)["said"] == named
 
 
 def test_a_file_that_tampers_when_imported_is_believed_nothing(judge: Judge) -> None:
@@ -287,10 +283,7 @@ def cheat(x):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=() if name in ("clock", "content") else pytest.mark.full)
-        for name in TIMED
-    ],
+    [pytest.param(name, marks=() if name == "clock" else pytest.mark.full) for name in TIMED],
 )
 def test_what_cheats_in_timed_calls_is_named_and_the_rest_timed(judge: Judge, name: str) -> None:
     code, word, part = TIMED[name]

@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 PLAIN = {
     "wrong": "aliases forms integers layouts memory repeats values watched"
     " specials unmasked_triton",
-    "right": "cancellation empty fused limits memory plain_random specials steps sums_cuda"
+    "right": "cancellation cpp_right empty fused limits memory plain_random softmax steps"
     " triton_in_place",
 }
 """Ten of each zoo, of every kind; the others are judged by `make test-full`."""

@@ -10,6 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from assay.rows import decode, find_run, read
 from assay.types import Machine, Row, Strength
 
@@ -71,6 +73,7 @@ def test_a_table_says_what_is_wrong_and_what_to_do_next(tmp_path: Path) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+@pytest.mark.full
 def test_usage_errors_exit_2_and_leave_no_run(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(OP)
     for words, text in (
@@ -89,6 +92,7 @@ def test_usage_errors_exit_2_and_leave_no_run(tmp_path: Path) -> None:
     assert not runs.exists() or not list(runs.iterdir())
 
 
+@pytest.mark.full
 def test_an_error_at_import_names_the_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("import assay\n\n1 / 0\n")
     done = assay(tmp_path, "check", "mine.py")
@@ -150,6 +154,7 @@ def _read(path: Path) -> bytes:
         return b""
 
 
+@pytest.mark.full
 def test_new_writes_a_file_that_passes(tmp_path: Path) -> None:
     done = assay(tmp_path, "new", "my_swish", "--way", "cpp")
     assert done.returncode == 0, done.stderr
@@ -161,6 +166,7 @@ def test_new_writes_a_file_that_passes(tmp_path: Path) -> None:
     assert "is there already" in again.stderr
 
 
+@pytest.mark.full
 def test_list_and_version(tmp_path: Path) -> None:
     assert assay(tmp_path, "--version").stdout.startswith("assay 0.")
     listed = assay(tmp_path, "list", "square").stdout

@@ -146,6 +146,7 @@ def nvrtc() -> list[Path]:
     return [e for e in cache.entries() if cache.notes(e)["parts"]["way"] == "cuda"]
 
 
+@pytest.mark.full
 def test_a_cuda_variant_without_a_gpu_shows_geometry_and_targets(
     file: str, capsys: pytest.CaptureFixture[str], fresh_cache: Path
 ) -> None:
@@ -167,6 +168,7 @@ def test_a_cuda_variant_without_a_gpu_shows_geometry_and_targets(
     assert sorted("-G" in f for f in kept) == [False, True]
 
 
+@pytest.mark.full
 def test_a_triton_kernel_prints_from_the_interpreter(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -178,6 +180,7 @@ def test_a_triton_kernel_prints_from_the_interpreter(
     assert "TRITON_INTERPRET=1 python -m assay.commands.once" in out
 
 
+@pytest.mark.full
 def test_what_the_user_got_wrong_is_said(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(AssayError, match=r"-k python is python/right, python/dies; name one"):
         debug(capsys, file, "python")

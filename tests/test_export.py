@@ -85,6 +85,7 @@ def compiled(folder: Path) -> None:
     assert "warning" not in done.stderr
 
 
+@pytest.mark.full
 def test_a_cuda_variant_becomes_a_program(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -136,6 +137,7 @@ def test_arguments_are_those_of_the_launcher(file: str, tmp_path: Path) -> None:
     assert math.isclose(float.fromhex((2.0).hex()), 2.0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("variant", "says"),
     [

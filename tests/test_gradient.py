@@ -137,6 +137,7 @@ def test_a_librarys_gradient_is_a_target():
     assert (target.module, target.name) == ("assay.ops.softmax", "softmax_grad")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("op", "case"),
     [

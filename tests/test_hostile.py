@@ -81,6 +81,7 @@ def test_a_gelu_that_is_nan_from_11_on_is_wrong_and_the_case_named(judge):
     assert failing(rows, "eager") == {}
 
 
+@pytest.mark.full
 def test_only_a_variant_that_says_it_takes_any_layout_is_asked_for_them(judge):
     rows = judge(BLIND.format(name="strides", more="") + STRIDES, zoo=True)
     assert set(failing(rows, "eager/in_a_line")) == {"x:stepped", "x:expanded", "x:broadcast"}
@@ -194,6 +195,7 @@ def test_one_kind_can_be_asked_for_alone(judge):
         judge(text, case={"zoo": "y:wide"})
 
 
+@pytest.mark.full
 def test_hostile_inputs_are_never_timed(judge):
     rows = judge(BLIND.format(name="timed", more=""), zoo=True, timed=True, variants=("eager",))
     assert all(r.timing is None for r in rows if r.case.zoo)

@@ -252,6 +252,7 @@ def test_threads_are_those_that_wrote(mapped):
     assert (vectors[768:] == -1).all()
 
 
+@pytest.mark.full
 def test_elements_that_several_programs_write_are_named(mapped):
     found = mapped("triton/overlapping")
     out = found.tensors["output 0"]

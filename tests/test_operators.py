@@ -12,6 +12,7 @@ Judge = Callable[..., list[Row]]
 QUICK = ("eager", "python", "triton*", "cuda*", "numba*", "cpp*")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("op", "case"),
     [

@@ -243,6 +243,7 @@ def test_four_clean_tools_are_named(sanitized: Callable[..., Row]) -> None:
     assert "sanitized: memcheck, racecheck, initcheck, synccheck" in findings(made)
 
 
+@pytest.mark.full
 def test_what_a_tool_finds_is_the_verdict(sanitized: Callable[..., Row]) -> None:
     made = sanitized({"racecheck": (FIXTURES / "racecheck_barrier.txt").read_text()})
     assert made.word == "race"

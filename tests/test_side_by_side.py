@@ -84,6 +84,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     return {row["kernel"]: row for row in made}
 
 
+@pytest.mark.full
 def test_each_peer_judges_as_it_would(rows: dict[str, dict[str, Any]]) -> None:
     zeros = rows["eager/zeros"]
     assert not zeros["passed"]
@@ -98,6 +99,7 @@ def test_each_peer_judges_as_it_would(rows: dict[str, dict[str, Any]]) -> None:
     assert {ASSERT, "KernelBench"} <= set(broadcast["rejected"])
 
 
+@pytest.mark.full
 def test_a_process_that_ends_is_noticed(rows: dict[str, dict[str, Any]]) -> None:
     dies = rows["eager/dies"]
     assert not dies["passed"]
@@ -105,6 +107,7 @@ def test_a_process_that_ends_is_noticed(rows: dict[str, dict[str, Any]]) -> None
     assert dies["assay"] == "crashed"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kernel", ["eager/fills", "python/numpy"])
 def test_right_ones_pass_everywhere(kernel: str, rows: dict[str, dict[str, Any]]) -> None:
     row = rows[kernel]

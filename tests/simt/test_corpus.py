@@ -14,10 +14,8 @@ QUICK = {
     "interpret",
     "sum_tree_unrolled",
     "transpose_swizzled",
-    "cub_scan",
     "named_barriers",
     "gather_buffers",
-    "mma_tiles<__half>",
     "look_back",
 }
 """Of each kind one, run in the plain tier."""

@@ -116,6 +116,7 @@ def test_an_asynchronous_copy_reads_its_source() -> None:
     assert reads.tolist() == [1] * 80 + [0] * 48
 
 
+@pytest.mark.full
 def test_an_access_that_is_refused_is_not_recorded() -> None:
     launched = run("st.global.u32 [%q0], 1;", zeros(20), record=MOST_BYTES)
     assert launched.faults[0].word == "out of bounds"
