@@ -221,12 +221,28 @@ HONEST: dict[str, Any] = dict(
         ({"samples": []}, "no finite time"),
         ({"samples": [4.5e-5, math.nan]}, "no finite time"),
         ({"samples": [4.5e-5, math.inf]}, "no finite time"),
-        ({"samples": [0.0] * 20, "median": 0.0}, "below the timer's resolution"),
+        (
+            {"samples": [0.0] * 20, "median": 0.0, "null_seconds": None},
+            "below the timer's resolution",
+        ),
         ({"samples": [4.5e-5] * 19 + [0.0]}, "below the timer's resolution"),
         ({"samples": [4.5e-5] * 19 + [-1e-6]}, "below the timer's resolution"),
         ({"late": 2}, "host-bound: in 2 of 20 samples .* which took 10 us"),
         ({"late": 20, "host_seconds": None}, "host-bound: in 20 of 20 samples"),
         ({"median": 2.3e-6}, "no more than an empty window .*nothing ran on the current stream"),
+        (
+            {"median": -1.1e-6, "fixed_seconds": 2.4e-6},
+            r"it reads 1.30 us, no more than an empty window .2.30 us.",
+        ),
+        ({"kernels": 0}, "nothing ran on the GPU in a timed call"),
+        ({"kernels": 3, "elsewhere": 1}, "1 of 3 kernels and copies, which the events do not see"),
+        (
+            {"kernels": 1, "uneven": "7 kernels and copies in 12 calls: not the same in each"},
+            "7 ker",
+        ),
+        ({"kernels": 1, "span_seconds": 9e-5}, "events say 45.00 us, and CUPTI 90.00 us"),
+        ({"kernels": 1, "span_seconds": 4.2e-5}, "the clocks disagree"),
+        ({"kernels": 3, "span_seconds": 5e-6, "median": 8e-6, "cold_bytes": 0}, "disagree"),
         ({"median": 3.0e-5}, "impossible: 30.00 us, and moving 134,217,728 bytes takes at least"),
     ],
 )
@@ -248,6 +264,9 @@ def call_refuse(given: dict[str, Any]) -> str:
     [
         {},
         {"late": 1},
+        {"kernels": 1, "span_seconds": 4.4e-5},
+        {"kernels": 2, "span_seconds": 4.4e-6, "median": 5.1e-6, "cold_bytes": 0},
+        {"median": 1e-6, "samples": [1e-6] * 20, "fixed_seconds": 2.4e-6, "cold_bytes": 0},
         {"median": 3.7e-5, "samples": [3.7e-5] * 20},  # reads alone beat the copy rate
         {"median": 2.4e-6, "samples": [2.4e-6] * 20, "cold_bytes": 4096},
         {"cold_bytes": None, "median": 5e-6, "samples": [5e-6] * 20},
@@ -317,6 +336,15 @@ def stub(events: Any, answers: list[tuple[float, bool]], **given: Any) -> Any:
     made = Stub(lambda: None, None, None, **given)
     made.waits = waits
     return made
+
+
+def test_what_events_add_is_taken_off_every_sample() -> None:
+    events = pytest.importorskip("assay.clock.events")
+    clock = stub(events, [(5e-6, False), (7e-6, False)], host_seconds=1e-5, fixed=2e-6)
+    assert [clock.sample(), clock.sample()] == pytest.approx([3e-6, 5e-6])
+    longer = clock.unhurried()
+    assert longer.wait == pytest.approx(4 * clock.wait)
+    assert longer.fixed == clock.fixed
 
 
 def test_a_late_sample_is_taken_again_behind_a_longer_wait() -> None:

@@ -168,7 +168,10 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """Empty, or how the samples drift or fall into modes."""
     threads: int | None = None
     null_seconds: float | None = None
-    """What an empty window reads on the same clock; it is not subtracted."""
+    """What an empty window reads on the same clock."""
+    fixed_seconds: float | None = None
+    """What two events read more than CUPTI's span of the same kernel (GPU). Samples are free of it;
+    0 where CUPTI could not tell, and then a note says so."""
     warmup_seconds: float | None = None
     warmup_calls: int | None = None
     first_call_seconds: float | None = None
@@ -177,12 +180,18 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """How long the host needs to queue one call (GPU)."""
     clock_hz: tuple[float, float] | None = None
     """Lowest and highest SM clock seen beside the samples."""
+    watts: tuple[float, float] | None = None
+    """The same of the GPU's power, by NVML's moving average."""
+    celsius: tuple[float, float] | None = None
+    """The same of its temperature."""
     copy_rate: float | None = None
     """Bytes a second (read + written) of a large copy, measured in the same schedule."""
     kernels: int | None = None
     """Kernels, copies and fills that CUPTI saw one call run (GPU)."""
     kernel_seconds: float | None = None
-    """Sum of their durations, traced in a pass of its own."""
+    """Sum of their durations, traced in a pass of its own; the median of several calls."""
+    span_seconds: float | None = None
+    """From the first start to the last end on the current stream, traced in the same pass."""
     seed: int | None = None
     notes: tuple[str, ...] = ()
 

@@ -220,10 +220,12 @@ class _Done:
             cold_bytes=_cold_bytes(row, said),
             kernels=said.get("kernels"),
             elsewhere=said.get("elsewhere", 0),
+            fixed_seconds=said["fixed_seconds"],
+            span_seconds=said.get("span_seconds"),
+            uneven=said.get("uneven", ""),
         )
         if why:
             return replace(row, not_timed=why)
-        hertz = said["clock_hz"]
         timing = Timing(
             samples=tuple(said["samples"]),
             rounds=tuple(said["rounds"]),
@@ -237,18 +239,26 @@ class _Done:
             steady=steadiness(said["samples"]),
             threads=plan.threads if row.device == "cpu" else None,
             null_seconds=said["null_seconds"],
+            fixed_seconds=said["fixed_seconds"],
             warmup_seconds=said["warm_seconds"],
             warmup_calls=said["warm_calls"],
             first_call_seconds=said["first_seconds"],
             host_seconds=said["host_seconds"],
-            clock_hz=tuple(hertz) if hertz else None,
+            clock_hz=_pair(said["clock_hz"]),
+            watts=_pair(said["watts"]),
+            celsius=_pair(said["celsius"]),
             copy_rate=said["copy_rate"],
             kernels=said.get("kernels"),
             kernel_seconds=said.get("kernel_seconds"),
+            span_seconds=said.get("span_seconds"),
             seed=plan.seed,
             notes=_notes(said),
         )
         return replace(row, timing=timing)
+
+
+def _pair(values: list[float] | None) -> tuple[float, float] | None:
+    return (float(values[0]), float(values[1])) if values else None
 
 
 def _own_word(word: str, reason: str) -> tuple[str, str]:
@@ -283,7 +293,12 @@ def _notes(said: dict[str, Any]) -> tuple[str, ...]:
     if said["retaken"]:
         notes.append(f"{said['retaken']} samples taken again: the launch was not hidden")
     if said.get("no_witness"):
-        notes.append(f"no-cupti: {said['no_witness']}")
+        notes.append(f"no-cupti: {said['no_witness']}; what events add is still in the times")
+    if said.get("uneven"):
+        notes.append(said["uneven"])
+    if said.get("no_nvml"):
+        notes.append(f"clocks and power are not known: {said['no_nvml']}")
+    notes += [f"held down: {reason}" for reason in said["throttled"]]
     return tuple(notes)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import mmap
 import random
 import secrets
+import statistics
 import time
 import traceback
 from collections.abc import Callable, Iterable
@@ -30,6 +31,7 @@ from ..verdict.buffers import POISONS, fence_like, fenced
 from ..verdict.tamper import Taken, Tampered, taken
 from . import cpu, events, fresh
 from .member import Lost, Member
+from .power import Nvml, Reading, summary
 from .protocol import Entry, Plan
 from .statistics import interval
 
@@ -164,6 +166,8 @@ class _Gpu:
 
         self.flush = events.Flush(device)
         self.witness = Witness(device)
+        self.fixed = events.fixed_seconds(self.flush, self.witness)
+        """What events read too much; None if nothing tells."""
 
 
 def _member(
@@ -203,19 +207,24 @@ def _member(
             member.clock = cpu.Cpu(call, restore, cpu.calls_for(seconds, restore is not None))
         else:
             assert gpu is not None
-            if restore:
-                restore()
-            seen = gpu.witness.watch(call)
-            if seen is not None:
-                member.seen = {
-                    "kernels": seen.kernels,
-                    "elsewhere": seen.elsewhere,
-                    "kernel_seconds": seen.seconds,
-                }
-            else:
-                member.seen = {"no_witness": gpu.witness.missing}
-            member.clock = events.Events(call, restore, gpu.flush, events.host_seconds(call))
+            host = events.host_seconds(call)
+            member.clock = events.Events(call, restore, gpu.flush, host, fixed=gpu.fixed or 0.0)
+            member.seen = _seen(member.clock, gpu)
     return member
+
+
+def _seen(clock: events.Events, gpu: _Gpu) -> dict[str, Any]:
+    """What CUPTI says of calls that are prepared as a sample is."""
+    seen = gpu.witness.watch(clock.unhurried().prepare, clock.call)
+    if seen is None:
+        return {"no_witness": gpu.witness.missing}
+    return {
+        "kernels": seen.kernels,
+        "elsewhere": seen.elsewhere,
+        "kernel_seconds": statistics.median(seen.seconds) if seen.seconds else None,
+        "span_seconds": statistics.median(seen.spans) if seen.spans else None,
+        "uneven": seen.uneven,
+    }
 
 
 def _warm(
@@ -257,7 +266,7 @@ def _sample(
 ) -> None:
     """Rounds in random order until every kernel is known well enough or the time is spent."""
     order = random.Random(given.seed)
-    extra = _Extra(given, members, gpu.flush if gpu else None)
+    extra = _Extra(given, members, gpu)
     for member in WARM_ROUNDS * members:  # alone they were warm; together they share caches, memory
         member.sample(state, noted)
     start, share = time.monotonic(), FAIR_SHARE * given.seconds
@@ -301,10 +310,10 @@ def _known(member: Member) -> bool:
 class _Extra:
     """What is sampled beside the kernels: a large copy, an empty window, the clocks."""
 
-    def __init__(self, given: Plan, members: list[Member], flush: events.Flush | None):
+    def __init__(self, given: Plan, members: list[Member], gpu: _Gpu | None):
         self.copies: dict[str, list[float]] = {}
         self.nulls: list[float] = []
-        self.hertz: list[float] = []
+        self.readings: list[Reading] = []
         self._clocks: dict[str, tuple[Any, int]] = {}
         self._null = None
         devices = {
@@ -323,19 +332,20 @@ class _Extra:
 
             copy()
             if kind == "cuda":
-                assert flush is not None
-                clock: Any = events.Events(copy, None, flush, events.host_seconds(copy))
-                self._null = events.Events(lambda: None, None, flush, 0.0)
+                assert gpu is not None
+                host, fixed = events.host_seconds(copy), gpu.fixed or 0.0
+                clock: Any = events.Events(copy, None, gpu.flush, host, fixed=fixed)
+                self._null = events.Events(lambda: None, None, gpu.flush, 0.0)
             else:
                 clock = cpu.Cpu(copy, None, 1)
             self._clocks[kind] = (clock, 2 * size)
-        self._nvml = _nvml(given.device)
+        self._nvml = Nvml(given.device) if given.device.startswith("cuda") else None
 
     def sample(self, number: int) -> None:
         if self._null is not None:
             self.nulls.append(self._null.sample())
-        if self._nvml is not None:
-            self.hertz.append(self._nvml())
+        if self._nvml is not None and not self._nvml.missing:
+            self.readings.append(self._nvml.read())
         if number not in COPY_ROUNDS:
             return
         for kind, (clock, size) in self._clocks.items():
@@ -348,31 +358,14 @@ class _Extra:
         return {
             "copy_rate": rates[len(rates) // 2] if rates else None,
             "null_seconds": nulls[len(nulls) // 2] if nulls and on_gpu else None,
-            "clock_hz": [min(self.hertz), max(self.hertz)] if self.hertz and on_gpu else None,
+            **summary(self.readings if on_gpu else []),
             "late": member.clock.late if on_gpu else 0,
             "retaken": member.clock.retaken if on_gpu else 0,
             "host_seconds": member.clock.host_seconds if on_gpu else None,
             "l2_bytes": member.clock.flush.l2_bytes if on_gpu else None,
+            "fixed_seconds": member.clock.fixed if on_gpu else None,
+            "no_nvml": self._nvml.missing if self._nvml is not None and on_gpu else "",
         }
-
-
-def _nvml(device: str) -> Callable[[], float] | None:
-    """A reader of the SM clock in hertz; None without a GPU or without nvidia-ml-py."""
-    if not device.startswith("cuda"):
-        return None
-    try:
-        import pynvml
-    except ImportError:
-        return None
-    try:
-        pynvml.nvmlInit()
-        uuid = str(torch.cuda.get_device_properties(device).uuid)
-        handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid.removeprefix('GPU-')}")
-        pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)
-    except pynvml.NVMLError as error:
-        print(f"NVML does not tell the clocks: {error}")
-        return None
-    return lambda: 1e6 * pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)
 
 
 def _finish(channel: Channel, members: list[Member]) -> None:

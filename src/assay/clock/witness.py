@@ -1,7 +1,9 @@
-"""What one call really ran on the GPU, by CUPTI through torch.profiler: kernels, streams, time.
+"""What calls really ran on the GPU, by CUPTI through torch.profiler: kernels, streams, times.
 
-Events on the current stream do not see work elsewhere; this does. It runs before the timed samples,
-never during them, since tracing perturbs. Work is told apart by category and order, never by name.
+Events on the current stream do not see work elsewhere, and carry a cost of their own; this sees all
+of it, and from start to end. It runs before the timed samples, never during them, since tracing
+perturbs. Every call is prepared as a sample is: cold L2, the launch hidden behind a busy GPU. Work
+is told apart by stream and order, never by name.
 """
 
 from __future__ import annotations
@@ -11,23 +13,31 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile
 
 CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
+ROUNDS = 12
+"""Calls that are watched. More would be known better; tracing costs a second a thousand."""
+Prepare = Callable[[], None]
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What CUPTI saw of one call."""
+    """What CUPTI saw of the calls."""
 
     kernels: int
-    """Kernels, copies and fills."""
+    """Kernels, copies and fills of one call."""
     elsewhere: int
     """Those of them that ran on another stream than the current one."""
-    seconds: float
-    """Sum of their durations."""
+    seconds: tuple[float, ...]
+    """For each call, the sum of their durations."""
+    spans: tuple[float, ...]
+    """For each call, from the first start to the last end on the current stream."""
+    uneven: str = ""
+    """Empty, or how the calls differ in what they ran."""
 
 
 class Witness:
@@ -39,26 +49,31 @@ class Witness:
         """Why there is no witness, once one was asked for in vain."""
         self._trace(lambda: None)
 
-    def watch(self, call: Callable[[], None]) -> Seen | None:
-        """What the call ran; None, with `missing` saying why, if CUPTI can't tell."""
-        events = self._trace(call)
-        if not events:
+    def watch(self, prepare: Prepare, call: Callable[[], None]) -> Seen | None:
+        """What the calls ran; None, with `missing` saying why, if CUPTI can't tell.
+
+        prepare: comes before every call, on the current stream, and always launches the same.
+        """
+
+        def rounds(action: Callable[[], None]) -> Callable[[], None]:
+            def all_of_them() -> None:
+                for _ in range(ROUNDS):
+                    self._marker.fill_(1.0)
+                    prepare()
+                    action()
+
+            return all_of_them
+
+        own, events = self._trace(rounds(lambda: None)), self._trace(rounds(call))
+        if not own or not events:
             self.missing = "CUPTI records nothing here: is another profiler attached?"
             return None
-        marker, *mine = events
-        stream = marker["args"]["stream"]
-        return Seen(
-            kernels=len(mine),
-            elsewhere=sum(event["args"]["stream"] != stream for event in mine),
-            seconds=sum(event["dur"] for event in mine) * 1e-6,
-        )
+        return seen(own, events)
 
-    def _trace(self, call: Callable[[], None]) -> list[dict]:
-        """GPU events in order of their start; the first is our own fill on the current stream."""
+    def _trace(self, calls: Callable[[], None]) -> list[dict[str, Any]]:
+        """GPU events in order of their start; the first is our own, on the current stream."""
         with profile(activities=[ProfilerActivity.CUDA]) as trace:
-            self._marker.fill_(1.0)
-            torch.cuda.synchronize()
-            call()
+            calls()
             torch.cuda.synchronize()
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "trace.json"
@@ -66,3 +81,38 @@ class Witness:
             events = json.loads(path.read_text())["traceEvents"]
         found = [event for event in events if event.get("cat") in CATEGORIES]
         return sorted(found, key=lambda event: float(event["ts"]))
+
+
+def seen(own: list[dict[str, Any]], events: list[dict[str, Any]], rounds: int = ROUNDS) -> Seen:
+    """What the calls ran, of two traces: of what prepares them alone, and of both.
+
+    Events have `ts` and `dur` in microseconds, `name` and args.stream; the first one's stream is
+    the current one.
+    """
+    stream = events[0]["args"]["stream"]
+    here = [event for event in events if event["args"]["stream"] == stream]
+    elsewhere = len(events) - len(here)
+    prepared, left = divmod(len(own), rounds)
+    made, odd = divmod(len(here) - rounds * prepared, rounds)
+    if left or odd or made < 0 or elsewhere % rounds:
+        counts = f"{len(events) - len(own)} kernels and copies in {rounds} calls"
+        return Seen(max(0, made), elsewhere, (), (), f"{counts}: not the same in each")
+    size = prepared + made
+    calls = [here[i * size + prepared : (i + 1) * size] for i in range(rounds)]
+    uneven = "" if len({_kinds(call) for call in calls}) == 1 else "other kernels in some calls"
+    spans = [_end(call[-1]) - float(call[0]["ts"]) for call in calls if call]
+    return Seen(
+        kernels=made + elsewhere // rounds,
+        elsewhere=elsewhere // rounds,
+        seconds=tuple(1e-6 * sum(float(event["dur"]) for event in call) for call in calls),
+        spans=tuple(1e-6 * span for span in spans),
+        uneven=uneven,
+    )
+
+
+def _kinds(call: list[dict[str, Any]]) -> tuple[str, ...]:
+    return tuple(sorted(str(event["name"]) for event in call))
+
+
+def _end(event: dict[str, Any]) -> float:
+    return float(event["ts"]) + float(event["dur"])
