@@ -29,6 +29,8 @@ from .kernels import compared
 from .peers import PEERS
 
 ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = re.compile(r"(?:/[\w.+-]+)+/(?=[\w.+-]+\.(?:py|cpp|cu)\b)")
+"""Where files lie on one machine, which is nobody else's business."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -68,6 +70,7 @@ def write(head: dict[str, Any], rows: list[dict[str, Any]], section: str) -> Non
     folder = ROOT / "benchmarks" / "results" / name
     folder.mkdir(parents=True, exist_ok=True)
     lines = "".join(json.dumps(line) + "\n" for line in [head, *rows])
+    lines = FOLDERS.sub("", lines)
     (folder / "side_by_side.jsonl").write_text(lines)
     table.put(ROOT / "docs" / "verdicts.md", section)
 

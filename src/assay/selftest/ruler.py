@@ -1,0 +1,155 @@
+"""The child that tries the clock on spins: kernels of a length that is known, or known better.
+
+On a CPU a spin waits for the monotonic clock; on a GPU it is torch.cuda._sleep, and CUPTI knows how
+long it took. Messages in: {do: steady, lengths, rounds}, {do: bias, lengths, rounds},
+{do: flush}; out: {samples: one list a length, in the order of rounds}, {bias: [...]}, {flush: ...}.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ..clock import cpu, events, graphs
+from ..clock.power import Nvml
+from ..clock.witness import Witness
+from ..errors import AssayError
+from ..processes.channel import Channel
+
+WARM_SECONDS = 0.3
+PROBE_BYTES = 1 << 23
+"""Fits into any L2 that a flush is for, and is read in a few microseconds."""
+
+
+def main(channel: Channel, device: str, seed: int) -> None:
+    """Answers until the parent closes the channel."""
+    ruler: Any = _Gpu(device) if device.startswith("cuda") else _Cpu()
+    shuffle = random.Random(seed)
+    while True:
+        message = channel.receive()
+        assert message is not None
+        try:
+            if message["do"] == "steady":
+                made = _interleaved(ruler, message["lengths"], message["rounds"], shuffle)
+                channel.send(samples=made)
+            elif message["do"] == "bias":
+                found = [ruler.bias(length, message["rounds"]) for length in message["lengths"]]
+                channel.send(bias=found)
+            else:
+                channel.send(flush=ruler.flush())
+        except AssayError as error:
+            channel.send(mistake=str(error))
+
+
+def _interleaved(
+    ruler: Any, lengths: list[float], rounds: int, shuffle: random.Random
+) -> list[list[float]]:
+    """Samples of spins of these lengths (seconds) in one schedule, each round in another order."""
+    clocks = [ruler.clock(length) for length in lengths]
+    end = time.monotonic() + WARM_SECONDS
+    while time.monotonic() < end:
+        for clock in clocks:
+            clock.sample()
+    found: list[list[float]] = [[] for _ in lengths]
+    order = list(range(len(lengths)))
+    for _ in range(rounds):
+        shuffle.shuffle(order)
+        for index in order:
+            found[index].append(clocks[index].sample())
+    return found
+
+
+class _Cpu:
+    def clock(self, length: float) -> cpu.Cpu:
+        return cpu.Cpu(_busy(length), None, cpu.calls_for(length, False))
+
+    def bias(self, length: float, rounds: int) -> dict[str, Any]:
+        """What the clock reads of a spin that ends when the monotonic clock says so."""
+        clock = self.clock(length)
+        return {
+            "length": length,
+            "true": length,
+            "wall": statistics.median(clock.sample() for _ in range(rounds)),
+        }
+
+    def flush(self) -> dict[str, Any]:
+        return {"why": "samples on a CPU are hot: nothing is flushed"}
+
+
+def _busy(length: float) -> Callable[[], None]:
+    wait = int(length * 1e9)
+
+    def spin() -> None:
+        now = time.perf_counter_ns
+        end = now() + wait
+        while now() < end:
+            pass
+
+    return spin
+
+
+class _Gpu:
+    def __init__(self, device: str):
+        torch.cuda.set_device(device)
+        self.device = device
+        self.cold, self.witness = events.Flush(device), Witness(device)
+        self.fixed = events.fixed_seconds(self.cold, self.witness)
+        if self.fixed is None:
+            raise AssayError(f"the clock can't be tried: {self.witness.missing}")
+        nvml = Nvml(device)
+        self.hertz = events.SLEEP_HZ if nvml.missing else nvml.read().hertz
+
+    def spin(self, length: float) -> Callable[[], None]:
+        cycles = int(length * self.hertz)
+        return lambda: torch.cuda._sleep(cycles)
+
+    def clock(self, length: float) -> events.Events:
+        call = self.spin(length)
+        return events.Events(call, None, self.cold, events.host_seconds(call), fixed=self.fixed)
+
+    def bias(self, length: float, rounds: int) -> dict[str, Any]:
+        """What each clock reads of the same spin; CUPTI's span is taken for the truth."""
+        clock = self.clock(length)
+        seen = self.witness.watch(clock.unhurried().prepare, clock.call)
+        if seen is None or not seen.spans:
+            why = self.witness.missing if seen is None else seen.uneven
+            raise AssayError(f"a spin of {1e6 * length:g} us was not seen by CUPTI: {why}")
+        windows = [clock.sample() for _ in range(rounds)]
+        period = graphs.period(clock.call, statistics.median(windows))
+        return {
+            "length": length,
+            "true": statistics.median(seen.spans),
+            "events": statistics.median(windows),
+            "raw window": statistics.median(windows) + self.fixed,
+            "graph": period.seconds,
+            "graph not linear": period.bent,
+        }
+
+    def flush(self) -> dict[str, Any]:
+        """A read of a small buffer, hot, after one flush, and after two: the second adds nothing."""
+        small = torch.ones(PROBE_BYTES // 4, device=self.device)
+        total = torch.zeros((), device=self.device)
+
+        def read() -> None:
+            torch.sum(small, dim=0, out=total)
+
+        def taken(prepare: Callable[[], None]) -> float:
+            clock = events.Events(read, None, prepare, events.host_seconds(read), fixed=self.fixed)
+            return statistics.median(clock.sample() for _ in range(40))
+
+        def twice() -> None:
+            self.cold()
+            self.cold()
+
+        return {
+            "bytes": PROBE_BYTES,
+            "l2_bytes": self.cold.l2_bytes,
+            "hot": taken(read),
+            "flushed": taken(self.cold),
+            "flushed twice": taken(twice),
+        }
