@@ -254,9 +254,21 @@ def selftest_verdict(
     raise typer.Exit(selftest.verdict(match, as_json=as_json))
 
 
-@selftests.callback()
-def _selftests() -> None:
-    """A command of its own even while there is but one."""
+@selftests.command("clock")
+def selftest_clock(
+    device: Annotated[
+        str, typer.Option(help="cpu, cuda or cuda:1; auto: the GPU if any.")
+    ] = "auto",
+    processes: Annotated[int, typer.Option(help="Fresh processes, at least 2.", min=2)] = 8,
+    comparisons: Annotated[
+        int, typer.Option(help="Comparisons of each kind in each process.", min=1)
+    ] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+) -> None:
+    """The clock tried on spins of known length: bias, false alarms, misses, repeatability."""
+    from .commands import ruler
+
+    raise typer.Exit(ruler.clock(device, processes, comparisons, as_json=as_json))
 
 
 @app.callback(invoke_without_command=True)

@@ -79,7 +79,7 @@ def run(
     """
     machine = session.machine()
     yield machine
-    device = _device(request.device, machine)
+    device = device_of(request.device, machine)
     for target in request.targets:
         wanted = {n: v for n, v in (request.case or {}).items() if n != "zoo"}
         for op in describe(session, target, wanted, request.dtypes):
@@ -118,7 +118,8 @@ def describe(
     return [msgspec.convert(op, OpFacts) for op in answer["ops"]]
 
 
-def _device(wanted: str, machine: Machine) -> str:
+def device_of(wanted: str, machine: Machine) -> str:
+    """`cpu` or `cuda:N` for what a user asked for. Raises AssayError if there is no such device."""
     if wanted == "auto":
         return "cuda:0" if machine.gpus else "cpu"
     kind, _, index = wanted.partition(":")

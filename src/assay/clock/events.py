@@ -48,7 +48,7 @@ class Events:
 
     call: Callable[[], None]
     restore: Callable[[], None] | None
-    flush: Flush
+    flush: Callable[[], None]
     host_seconds: float
     """How long the host needs to queue the call, as measured before the samples."""
     calls: int = 1

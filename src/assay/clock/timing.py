@@ -316,6 +316,7 @@ class _Extra:
         self.readings: list[Reading] = []
         self._clocks: dict[str, tuple[Any, int]] = {}
         self._null = None
+        self._l2_bytes = gpu.flush.l2_bytes if gpu else None
         devices = {
             "cuda" if isinstance(m.clock, events.Events) else "cpu": given.device for m in members
         }
@@ -362,7 +363,7 @@ class _Extra:
             "late": member.clock.late if on_gpu else 0,
             "retaken": member.clock.retaken if on_gpu else 0,
             "host_seconds": member.clock.host_seconds if on_gpu else None,
-            "l2_bytes": member.clock.flush.l2_bytes if on_gpu else None,
+            "l2_bytes": self._l2_bytes if on_gpu else None,
             "fixed_seconds": member.clock.fixed if on_gpu else None,
             "no_nvml": self._nvml.missing if self._nvml is not None and on_gpu else "",
         }

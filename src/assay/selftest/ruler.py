@@ -98,9 +98,10 @@ class _Gpu:
         torch.cuda.set_device(device)
         self.device = device
         self.cold, self.witness = events.Flush(device), Witness(device)
-        self.fixed = events.fixed_seconds(self.cold, self.witness)
-        if self.fixed is None:
+        fixed = events.fixed_seconds(self.cold, self.witness)
+        if fixed is None:
             raise AssayError(f"the clock can't be tried: {self.witness.missing}")
+        self.fixed = fixed
         nvml = Nvml(device)
         self.hertz = events.SLEEP_HZ if nvml.missing else nvml.read().hertz
 
@@ -131,7 +132,7 @@ class _Gpu:
         }
 
     def flush(self) -> dict[str, Any]:
-        """A read of a small buffer, hot, after one flush, and after two: the second adds nothing."""
+        """A read of a small buffer: hot, after one flush, and after two, which must be the same."""
         small = torch.ones(PROBE_BYTES // 4, device=self.device)
         total = torch.zeros((), device=self.device)
 

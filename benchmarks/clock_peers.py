@@ -1,0 +1,175 @@
+"""What other clocks say of the same kernels, and how much their answers differ from run to run.
+
+    python benchmarks/clock_peers.py [FILE]
+
+On one GPU. Each clock is asked REPEATS times in turn for each call, as its documents say it is to
+be used; a line a call and clock: the answers, what CUPTI says of cold and of hot calls in the same
+process, and the seconds an answer took. `cuda-bench` is asked where it is installed.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from assay.clock import events
+from assay.clock.statistics import interval
+from assay.clock.witness import Witness
+
+REPEATS = 7
+SAMPLES = 100
+Call = Callable[[], Any]
+
+
+def calls() -> dict[str, Call]:
+    """Kernels on which clocks are known to differ."""
+    spin = torch.cuda._sleep
+    small, word = torch.randn(256, 256, device="cuda"), torch.zeros(8, device="cuda")
+    half = torch.cuda.get_device_properties(0).L2_cache_size // 2
+    source = torch.randint(0, 255, (half,), dtype=torch.uint8, device="cuda")
+    target, product = torch.empty_like(source), torch.empty_like(small)
+
+    def host_bound() -> None:
+        for _ in range(20):
+            word.add_(1.0)
+
+    return {
+        "spin of 7 us": lambda: spin(13_000),
+        "spin of 10 us": lambda: spin(19_000),
+        "GEMM 256^3 float32": lambda: torch.mm(small, small, out=product),
+        "copy of half the L2": lambda: target.copy_(source),
+        "20 tiny kernels": host_bound,
+    }
+
+
+class Truth:
+    """CUPTI's spans of cold and of hot calls."""
+
+    def __init__(self) -> None:
+        self.flush, self.witness = events.Flush("cuda:0"), Witness("cuda:0")
+        fixed = events.fixed_seconds(self.flush, self.witness)
+        if fixed is None:
+            raise SystemExit(self.witness.missing)
+        self.fixed = fixed
+
+    def spans(self, call: Call, flush: Call) -> float:
+        clock = events.Events(call, None, flush, events.host_seconds(call)).unhurried()
+        seen = self.witness.watch(clock.prepare, call)
+        if seen is None or not seen.spans:
+            raise SystemExit(f"CUPTI: {self.witness.missing or seen}")
+        return statistics.median(seen.spans)
+
+    def assay(self, call: Call) -> float:
+        host = events.host_seconds(call)
+        clock = events.Events(call, None, self.flush, host, fixed=self.fixed)
+        _, middle, _ = interval([clock.sample() for _ in range(SAMPLES)])
+        return middle
+
+
+def do_bench(call: Call) -> float:
+    from triton.testing import do_bench as peer
+
+    return 1e-3 * float(peer(call))
+
+
+def do_bench_cudagraph(call: Call) -> float:
+    from triton.testing import do_bench_cudagraph as peer
+
+    with torch.cuda.stream(torch.cuda.Stream()):
+        return 1e-3 * float(peer(call))
+
+
+def torch_benchmark(call: Call) -> float:
+    from torch.utils.benchmark import Timer
+
+    return float(Timer("call()", globals={"call": call}).blocked_autorange().median)
+
+
+def without_sync(call: Call) -> float:
+    begin = time.time()
+    call()
+    return time.time() - begin
+
+
+def cuda_bench(call: Call) -> float:
+    """nvbench's cold GPU time, mean, from its JSON."""
+    import cuda.bench as bench
+
+    def measured(state: Any) -> None:
+        stream = torch.cuda.ExternalStream(state.get_stream().addressof())
+
+        def once(launch: Any) -> None:
+            with torch.cuda.stream(stream):
+                call()
+
+        state.exec(once)
+
+    bench.register(measured)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "said.json"
+        bench.run_all_benchmarks(["peers", "-q", "--json", str(path)])
+        said = json.loads(path.read_text())
+    summaries = said["benchmarks"][-1]["states"][0]["summaries"]
+    found = next(s for s in summaries if s["tag"] == "nv/cold/time/gpu/mean")
+    return float(next(d["value"] for d in found["data"] if d["name"] == "value"))
+
+
+def main() -> None:
+    torch.cuda.set_device(0)
+    truth = Truth()
+    clocks: dict[str, Callable[[Call], float]] = {
+        "assay": truth.assay,
+        "do_bench": do_bench,
+        "do_bench_cudagraph": do_bench_cudagraph,
+        "torch.utils.benchmark": torch_benchmark,
+        "time.time without a synchronize": without_sync,
+        "cuda-bench": cuda_bench,
+    }
+    for name, call in calls().items():
+        call()
+        torch.cuda.synchronize()
+        cold, hot = truth.spans(call, truth.flush), truth.spans(call, call)
+        for clock, ask in clocks.items():
+            line = {
+                "call": name,
+                "clock": clock,
+                "card": torch.cuda.get_device_name(0),
+                "torch": torch.__version__,
+                "cupti cold": cold,
+                "cupti hot": hot,
+                "fixed": truth.fixed,
+                **_asked(ask, call),
+            }
+            print(json.dumps(line), flush=True)
+            if len(sys.argv) > 1:
+                with Path(sys.argv[1]).open("a") as file:
+                    file.write(json.dumps(line) + "\n")
+
+
+def _asked(ask: Callable[[Call], float], call: Call) -> dict[str, Any]:
+    answers, begin = [], time.perf_counter()
+    try:
+        for _ in range(REPEATS):
+            torch.cuda.synchronize()
+            answers.append(ask(call))
+    except Exception as error:  # noqa: BLE001 - a peer that can't is told, with its reason
+        return {"not asked": f"{type(error).__name__}: {error}"}
+    middle = statistics.median(answers)
+    return {
+        "median": middle,
+        "spread": (max(answers) - min(answers)) / middle,
+        "answers": answers,
+        "seconds an answer": (time.perf_counter() - begin) / REPEATS,
+    }
+
+
+if __name__ == "__main__":
+    main()
