@@ -160,6 +160,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """For each sample, the round of the schedule that it was taken in."""
     calls: int = 1
     """Calls a sample; a sample is divided by it."""
+    windows: int = 1
+    """Windows of one call that a sample is the mean of (GPU)."""
     median: float
     low: float
     high: float

@@ -11,6 +11,7 @@ first event is over before the host is done, launch time is in the window: the s
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from typing import Any
 
 import torch
 
-from .witness import Witness
+from .witness import ROUNDS, Witness
 
 SLEEP_HZ = 2.0e9
 """Cycles a second of torch.cuda._sleep, from above: at a lower clock it sleeps longer."""
@@ -54,6 +55,8 @@ class Events:
     calls: int = 1
     fixed: float = 0.0
     """Seconds that events read too much, which samples are free of."""
+    windows: int = 1
+    """Windows that a sample is the mean of."""
     method: str = "events"
     cache: str = "cold L2"
     retaken: int = 0
@@ -69,14 +72,19 @@ class Events:
 
     def sample(self) -> float:
         """Seconds between the events, without their fixed cost."""
+        taken = [self._window() for _ in range(self.windows)]
+        self.late += any(late for _, late in taken)
+        return statistics.fmean(seconds for seconds, _ in taken) - self.fixed
+
+    def _window(self) -> tuple[float, bool]:
+        """Seconds, and whether launch time is in them whatever was tried."""
         for _ in range(TRIES):
             seconds, late = self._once()
             if not late:
-                return seconds - self.fixed
+                return seconds, False
             self.retaken += 1
             self.wait = min(2 * self.wait, MOST_SLEEP_SECONDS)
-        self.late += 1
-        return seconds - self.fixed
+        return seconds, True
 
     def unhurried(self) -> Events:
         """The same with four times the wait: under a profiler, launching takes longer."""
@@ -102,23 +110,36 @@ class Events:
         return float(between(end)) * 1e-3, late
 
 
-SPIN_CYCLES = 20_000
-"""About 10 us: what events add is the same from 2 us to 10 ms there, within 0.15 us."""
-SPINS = 40
+SPIN_CYCLES, SPIN_STEP = 12_000, 1_237
+"""Twelve spins of 6 to 13 us. How events fall on their clock depends on the length, by 0.1 us."""
+SPINS = 5
+SHORT_SECONDS, SHORT_WINDOWS = 20e-6, 5
+"""A shorter kernel is read so often a sample: its windows come in modes 0.2 us apart."""
+
+
+def windows_for(seconds: float) -> int:
+    """Windows a sample is the mean of, for a kernel that takes about so long."""
+    return SHORT_WINDOWS if seconds < SHORT_SECONDS else 1
 
 
 def fixed_seconds(flush: Flush, witness: Witness) -> float | None:
     """What two events read more than CUPTI's span of the same kernel; None without CUPTI."""
-
-    def spin() -> None:
-        torch.cuda._sleep(SPIN_CYCLES)
-
-    clock = Events(spin, None, flush, host_seconds(spin))
-    seen = witness.watch(clock.unhurried().prepare, spin)
-    if seen is None or not seen.spans:
+    lengths = [SPIN_CYCLES + i * SPIN_STEP for i in range(ROUNDS)]
+    turns = itertools.cycle(lengths)
+    seen = witness.watch(_spin(lengths[0], flush).unhurried().prepare, lambda: _sleep(next(turns)))
+    if seen is None or len(seen.spans) != ROUNDS:
         return None
-    windows = [clock.sample() for _ in range(SPINS)]
-    return statistics.median(windows) - statistics.median(seen.spans)
+    clocks = [_spin(length, flush) for length in lengths]
+    windows = [statistics.median(clock.sample() for _ in range(SPINS)) for clock in clocks]
+    return statistics.median(window - span for window, span in zip(windows, seen.spans))
+
+
+def _spin(cycles: int, flush: Flush) -> Events:
+    return Events(lambda: _sleep(cycles), None, flush, host_seconds(lambda: _sleep(cycles)))
+
+
+def _sleep(cycles: int) -> None:
+    torch.cuda._sleep(cycles)
 
 
 def _event() -> Any:

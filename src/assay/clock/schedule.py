@@ -230,6 +230,7 @@ class _Done:
             samples=tuple(said["samples"]),
             rounds=tuple(said["rounds"]),
             calls=said["calls"],
+            windows=said["windows"],
             method=said["method"],
             cache=said["cache"],
             schedule=self.schedule,

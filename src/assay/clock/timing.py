@@ -210,6 +210,8 @@ def _member(
             host = events.host_seconds(call)
             member.clock = events.Events(call, restore, gpu.flush, host, fixed=gpu.fixed or 0.0)
             member.seen = _seen(member.clock, gpu)
+            span = member.seen.get("span_seconds")
+            member.clock.windows = events.windows_for(seconds if span is None else span)
     return member
 
 
@@ -365,6 +367,7 @@ class _Extra:
             "host_seconds": member.clock.host_seconds if on_gpu else None,
             "l2_bytes": self._l2_bytes if on_gpu else None,
             "fixed_seconds": member.clock.fixed if on_gpu else None,
+            "windows": member.clock.windows if on_gpu else 1,
             "no_nvml": self._nvml.missing if self._nvml is not None and on_gpu else "",
         }
 

@@ -22,8 +22,8 @@ from ..errors import AssayError
 from ..processes.channel import Channel
 
 WARM_SECONDS = 0.3
-PROBE_BYTES = 1 << 23
-"""Fits into any L2 that a flush is for, and is read in a few microseconds."""
+PROBE_BYTES = 1 << 24
+"""Fits into any L2 that a flush is for, and is read in some microseconds."""
 
 
 def main(channel: Channel, device: str, seed: int) -> None:
@@ -111,7 +111,11 @@ class _Gpu:
 
     def clock(self, length: float) -> events.Events:
         call = self.spin(length)
-        return events.Events(call, None, self.cold, events.host_seconds(call), fixed=self.fixed)
+        return self._events(call, self.cold, events.windows_for(length))
+
+    def _events(self, call: Callable[[], None], flush: Callable[[], None], windows: int) -> Any:
+        host = events.host_seconds(call)
+        return events.Events(call, None, flush, host, fixed=self.fixed, windows=windows)
 
     def bias(self, length: float, rounds: int) -> dict[str, Any]:
         """What each clock reads of the same spin; CUPTI's span is taken for the truth."""
@@ -140,7 +144,7 @@ class _Gpu:
             torch.sum(small, dim=0, out=total)
 
         def taken(prepare: Callable[[], None]) -> float:
-            clock = events.Events(read, None, prepare, events.host_seconds(read), fixed=self.fixed)
+            clock = self._events(read, prepare, events.SHORT_WINDOWS)
             return statistics.median(clock.sample() for _ in range(40))
 
         def twice() -> None:
