@@ -113,13 +113,6 @@ class Events:
 SPIN_CYCLES, SPIN_STEP = 12_000, 1_237
 """Twelve spins of 6 to 13 us. How events fall on their clock depends on the length, by 0.1 us."""
 SPINS = 5
-SHORT_SECONDS, SHORT_WINDOWS = 20e-6, 5
-"""A shorter kernel is read so often a sample: its windows come in modes 0.2 us apart."""
-
-
-def windows_for(seconds: float) -> int:
-    """Windows a sample is the mean of, for a kernel that takes about so long."""
-    return SHORT_WINDOWS if seconds < SHORT_SECONDS else 1
 
 
 def fixed_seconds(flush: Flush, witness: Witness) -> float | None:

@@ -36,3 +36,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     scratch: str
     state: str
     llc_bytes: int
+
+
+SHORT_SECONDS, SHORT_WINDOWS = 20e-6, 5
+"""A shorter kernel is read so often a sample: its windows come in modes 0.2 us apart."""
+
+
+def windows_for(seconds: float) -> int:
+    """Windows a sample is the mean of, for a kernel that takes about so long."""
+    return SHORT_WINDOWS if seconds < SHORT_SECONDS else 1

@@ -32,7 +32,7 @@ from ..verdict.tamper import Taken, Tampered, taken
 from . import cpu, events, fresh
 from .member import Lost, Member
 from .power import Nvml, Reading, summary
-from .protocol import Entry, Plan
+from .protocol import Entry, Plan, windows_for
 from .statistics import interval
 
 LEAST_ROUNDS, GOOD_ROUNDS, WARM_ROUNDS = 12, 32, 2
@@ -211,7 +211,7 @@ def _member(
             member.clock = events.Events(call, restore, gpu.flush, host, fixed=gpu.fixed or 0.0)
             member.seen = _seen(member.clock, gpu)
             span = member.seen.get("span_seconds")
-            member.clock.windows = events.windows_for(seconds if span is None else span)
+            member.clock.windows = windows_for(seconds if span is None else span)
     return member
 
 

@@ -17,6 +17,7 @@ import torch
 
 from ..clock import cpu, events, graphs
 from ..clock.power import Nvml
+from ..clock.protocol import SHORT_WINDOWS, windows_for
 from ..clock.witness import Witness
 from ..errors import AssayError
 from ..processes.channel import Channel
@@ -111,7 +112,7 @@ class _Gpu:
 
     def clock(self, length: float) -> events.Events:
         call = self.spin(length)
-        return self._events(call, self.cold, events.windows_for(length))
+        return self._events(call, self.cold, windows_for(length))
 
     def _events(self, call: Callable[[], None], flush: Callable[[], None], windows: int) -> Any:
         host = events.host_seconds(call)
@@ -144,7 +145,7 @@ class _Gpu:
             torch.sum(small, dim=0, out=total)
 
         def taken(prepare: Callable[[], None]) -> float:
-            clock = self._events(read, prepare, events.SHORT_WINDOWS)
+            clock = self._events(read, prepare, SHORT_WINDOWS)
             return statistics.median(clock.sample() for _ in range(40))
 
         def twice() -> None:

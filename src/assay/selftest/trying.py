@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ..clock.protocol import windows_for
 from ..errors import AssayError
 from ..processes import Child, Ended, TimedOut
 from ..session import Session
@@ -30,7 +31,8 @@ def tried(
 ) -> Ruler:
     """The error table of the clock on a device, of so many fresh processes.
 
-    comparisons: of each kind and length, in each process. A quarter of the processes fix the noise
+    comparisons: of each kind and length, in each process; of a length that takes several windows a
+    sample, that many times fewer. A quarter of the processes fix the noise
     floor, the others are judged. Raises AssayError.
     """
     begin, bias, flush = time.monotonic(), [], {}
@@ -49,7 +51,7 @@ def tried(
                 medians[length].append(sorted(found["samples"][0])[rounds // 2])
             for length, planted in PLANTED:
                 lengths = [length, length, length * (1 + planted)]
-                rounds = BLOCK * comparisons
+                rounds = BLOCK * max(1, comparisons // windows_for(length))
                 made = _asked(session, child, do="steady", lengths=lengths, rounds=rounds)
                 series[length].append(Series(*made["samples"]))
     return Ruler(
