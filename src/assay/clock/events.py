@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from .protocol import SHORT_WINDOWS
 from .witness import ROUNDS, Witness
 
 SLEEP_HZ = 2.0e9
@@ -27,6 +28,8 @@ SLEEP_HZ = 2.0e9
 MARGIN_SECONDS = 1e-4
 TRIES = 6
 """A sample in which the host was late is taken again with twice the wait, this often."""
+CALMER = 0.95
+"""A wait that one hiccup of the host made longer is shortened by this at every sample in time."""
 MOST_SLEEP_SECONDS = 0.02
 """A host that needs longer than this to queue one call is not hidden: it is reported."""
 
@@ -78,9 +81,11 @@ class Events:
 
     def _window(self) -> tuple[float, bool]:
         """Seconds, and whether launch time is in them whatever was tried."""
+        least = 2 * self.host_seconds + MARGIN_SECONDS
         for _ in range(TRIES):
             seconds, late = self._once()
             if not late:
+                self.wait = max(min(least, self.wait), CALMER * self.wait)
                 return seconds, False
             self.retaken += 1
             self.wait = min(2 * self.wait, MOST_SLEEP_SECONDS)
@@ -128,7 +133,8 @@ def fixed_seconds(flush: Flush, witness: Witness) -> float | None:
 
 
 def _spin(cycles: int, flush: Flush) -> Events:
-    return Events(lambda: _sleep(cycles), None, flush, host_seconds(lambda: _sleep(cycles)))
+    host = host_seconds(lambda: _sleep(cycles))
+    return Events(lambda: _sleep(cycles), None, flush, host, windows=SHORT_WINDOWS)
 
 
 def _sleep(cycles: int) -> None:

@@ -16,7 +16,6 @@ from typing import Any
 import torch
 
 from ..clock import cpu, events, graphs
-from ..clock.power import Nvml
 from ..clock.protocol import SHORT_WINDOWS, windows_for
 from ..clock.witness import Witness
 from ..errors import AssayError
@@ -103,11 +102,9 @@ class _Gpu:
         if fixed is None:
             raise AssayError(f"the clock can't be tried: {self.witness.missing}")
         self.fixed = fixed
-        nvml = Nvml(device)
-        self.hertz = events.SLEEP_HZ if nvml.missing else nvml.read().hertz
 
     def spin(self, length: float) -> Callable[[], None]:
-        cycles = int(length * self.hertz)
+        cycles = int(length * events.SLEEP_HZ)  # the same in every process, whatever the clock
         return lambda: torch.cuda._sleep(cycles)
 
     def clock(self, length: float) -> events.Events:
