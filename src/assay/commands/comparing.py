@@ -47,7 +47,6 @@ def command(given: dict[str, Any]) -> int:
             print(encode(noun).decode())
     else:
         print(text(found))
-        _tell_lost(a, b)
     if given["svg"] is not None:
         _draw(found, given["svg"])
     return found.summary.exit_code
@@ -66,8 +65,17 @@ def _sides(
     if any(measure.revision_of(side) for side in sides):
         a, b = measure.revisions(sides[0], sides[1], variants, given)
     else:
-        a, b = (_only(read.side(side), variants) for side in sides)
+        a, b = (_only(_saved(side), variants) for side in sides)
     return a, b, judge.whole
+
+
+def _saved(name: str) -> Side:
+    if name.partition(":")[0].endswith(".py"):
+        raise AssayError(
+            f"{name}: it holds no rows; compare it with itself as it was, HEAD:{name}, "
+            "or two of its variants: one file and two -k"
+        )
+    return read.side(name)
 
 
 def _only(side: Side, variants: Sequence[str]) -> Side:
@@ -78,7 +86,7 @@ def _only(side: Side, variants: Sequence[str]) -> Side:
     if not mine:
         known = ", ".join(sorted({e.row.label for e in side.entries}))
         raise AssayError(f"-k {' -k '.join(variants)}: {side.name} has none of it; it has {known}")
-    return Side(side.name, mine, side.lost)
+    return Side(side.name, mine)
 
 
 def _variants(
@@ -102,17 +110,11 @@ def _of(side: Side, name: str) -> Side:
             f"-k {name}: it has {len(labels)} configurations; name one: "
             f"{', '.join(repr(label) for label in labels[:4])}"
         )
-    return Side(f"{side.name}, {labels[0]}", tuple(mine), side.lost)
+    return Side(f"{side.name}, {labels[0]}", tuple(mine))
 
 
 def _is_rows(text: str) -> bool:
     return text.endswith((".jsonl", ".json")) or re.fullmatch(r"last(~\d+)?", text) is not None
-
-
-def _tell_lost(*sides: Side) -> None:
-    for side in sides:
-        if side.lost:
-            print(f"assay: {side.name} does not hold {', nor '.join(side.lost)}", file=sys.stderr)
 
 
 def _draw(found: Comparison, svg: Path) -> None:

@@ -41,8 +41,6 @@ class Side:
 
     name: str
     entries: tuple[Entry, ...]
-    lost: tuple[str, ...] = ()
-    """What the file that it came from does not hold."""
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="pair"):

@@ -60,7 +60,7 @@ def load(whole: dict[str, Any], path: Path) -> Side:
             f"reading {path}: it looks like nvbench's, but {error!r} is missing or not as there; "
             "write it anew with --jsonbin"
         ) from None
-    return Side(path.name, tuple(entries), ("whether anything was right",) if entries else ())
+    return Side(path.name, tuple(entries))
 
 
 def _summary(state: dict[str, Any], tag: str) -> dict[str, Any]:
@@ -115,11 +115,12 @@ def _value(named: dict[str, Any]) -> Scalar:
 
 
 def save(nouns: Sequence[Any], path: Path) -> int:
-    """Writes the rows timed on a GPU, and their samples beside it; how many."""
+    """Writes the rows timed on a GPU, if any, and their samples beside it; how many."""
     timed = [n for n in nouns if isinstance(n, Row) and n.timing and n.device.startswith("cuda")]
     beside = path.with_name(path.name + "-bin")
-    if timed:
-        beside.mkdir(exist_ok=True)
+    if not timed:
+        return 0
+    beside.mkdir(exist_ok=True)
     names = list(dict.fromkeys((row.op, row.label) for row in timed))
     benchmarks: list[dict[str, Any]] = []
     for index, name in enumerate(names):

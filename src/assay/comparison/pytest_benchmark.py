@@ -55,7 +55,7 @@ def load(whole: dict[str, Any], path: Path) -> Side:
             f"reading {path}: it looks like pytest-benchmark's, but lacks {error}; "
             "save it anew with --benchmark-json"
         ) from None
-    return Side(path.name, tuple(entries), ("whether anything was right",) if entries else ())
+    return Side(path.name, tuple(entries))
 
 
 def _row(one: dict[str, Any], schedule: str) -> Row:
@@ -79,8 +79,10 @@ def _row(one: dict[str, Any], schedule: str) -> Row:
 
 
 def save(nouns: Sequence[Any], path: Path) -> int:
-    """Writes the timed rows; how many."""
+    """Writes the timed rows, if there are any; how many."""
     timed = [noun for noun in nouns if isinstance(noun, Row) and noun.timing]
+    if not timed:
+        return 0
     whole = {
         "machine_info": {
             "node": "",

@@ -133,13 +133,13 @@ def _end(found: Comparison) -> list[str]:
 
 def conclusion(said: Summary) -> str:
     """What the exit code means."""
-    undecided = "more samples or processes (`sees` says how far it is), or a wider margin"
+    undecided = "take more samples or processes, or a wider margin"
     meanings = {
-        PASSED: f"no case is shown to be {share(said.margin)} slower, and none might be",
+        PASSED: f"nothing is {share(said.margin)} slower, at 95 %",
         FAILED: "a case is slower, or wrong",
         INVALID: "nothing to compare, or not everything could be",
-        UNDECIDED: f"a case may be {share(said.margin)} slower: cannot tell; {undecided}",
+        UNDECIDED: f"cannot tell whether a case is {share(said.margin)} slower; {undecided}",
     }
     if said.exit_code == PASSED and "cannot-tell" in said.allowed:
-        return f"no case is shown to be {share(said.margin)} slower (--allow cannot-tell)"
+        return f"nothing is shown to be {share(said.margin)} slower; --allow cannot-tell"
     return meanings[said.exit_code]
