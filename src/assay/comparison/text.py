@@ -12,6 +12,7 @@ from .model import COMPARED, GONE, NEW, NO_NUMBER, REFUSED, SLOWER, WRONG, Compa
 
 WIDTH = 80
 LABEL = 26
+MOST = 10.0
 ORDER = (*COMPARED, WRONG, REFUSED, NO_NUMBER, GONE, NEW)
 
 
@@ -86,7 +87,9 @@ def interval(noun: Pair | Summary) -> str:
 
 
 def share(value: float) -> str:
-    """`3 %`."""
+    """`3 %`; nothing finer, or larger, than a reader can use."""
+    if value >= MOST:
+        return f"no less than {MOST:.0f} times"
     return f"{100 * value:.2g} %" if value < 1 else f"{100 * value:,.0f} %"
 
 
