@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.comparison import judge, picture, ratios, read
+from assay.comparison import between, judge, picture, ratios, read
 from assay.comparison.model import Comparison, Entry, Pair, Side
 from assay.comparison.text import text
 from assay.errors import AssayError, RowsError
@@ -27,6 +27,7 @@ from assay.types import GPU, OUTCOMES, Case, Machine, Row, Timing, replace
 
 GOLDEN = Path(__file__).parent / "golden" / "compare.txt"
 H100, H200 = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
+BETWEEN = between.LEAST
 GATE = judge.Rules(margin=0.03, draws=200)
 
 
@@ -89,7 +90,7 @@ def row(
         way=variant,
         case=Case({"n": n, "dtype": "float32"}),
         device="cuda:0",
-        machine="m",
+        machine=more.pop("machine", "m"),
         outcome=OUTCOMES[word],
         word=word,
         timing=made if word == "right" else None,
@@ -160,7 +161,7 @@ def test_noise_alone_is_never_called_slower(kind: str, count: int) -> None:
     words = []
     for _ in range(150):
         a, b = (series(rng, kind, count, 1e-5, name) for name in "ab")
-        found = ratios.estimate(a, b, draws=60)
+        found = ratios.estimate(a, b, BETWEEN, 60)
         assert isinstance(found, ratios.Estimate)
         words.append(ratios.verdict(found, 0.005))
     assert set(words) <= {"same", "cannot tell"}
@@ -171,7 +172,7 @@ def test_intervals_of_noise_hold_one_19_times_in_20() -> None:
     held = 0
     for _ in range(200):
         a, b = (series(rng, "white", 3, 1e-5, name) for name in "ab")
-        found = ratios.estimate(a, b, draws=60)
+        found = ratios.estimate(a, b, BETWEEN, 60)
         assert isinstance(found, ratios.Estimate)
         low, _, high = found.shown
         held += low <= 1 <= high
@@ -183,7 +184,7 @@ def test_a_fifth_slower_is_called_and_so_is_a_fifth_faster(count: int) -> None:
     rng = np.random.default_rng(7)
     for _ in range(20):
         a, b = series(rng, "white", count, 1e-5, "a"), series(rng, "white", count, 1.2e-5, "b")
-        slower, faster = ratios.estimate(a, b, 60), ratios.estimate(b, a, 60)
+        slower, faster = ratios.estimate(a, b, BETWEEN, 60), ratios.estimate(b, a, BETWEEN, 60)
         assert isinstance(slower, ratios.Estimate)
         assert isinstance(faster, ratios.Estimate)
         assert ratios.verdict(slower, 0.03) == "slower"
@@ -196,11 +197,11 @@ def test_what_it_could_see_is_called_99_times_in_100() -> None:
     rng, calls = np.random.default_rng(11), 0
     for _ in range(200):
         a, b = (series(rng, "white", 1, 1e-5, name) for name in "ab")
-        found = ratios.estimate(a, b, 60)
+        found = ratios.estimate(a, b, BETWEEN, 60)
         assert isinstance(found, ratios.Estimate)
         times = 1 + found.seen(0.005)
         slower = [replace_samples(one, times) for one in b]
-        again = ratios.estimate(a, slower, 60)
+        again = ratios.estimate(a, slower, BETWEEN, 60)
         assert isinstance(again, ratios.Estimate)
         calls += ratios.verdict(again, 0.005) == "slower"
     assert calls >= 194
@@ -213,8 +214,12 @@ def replace_samples(one: ratios.Series, times: float) -> ratios.Series:
 def test_one_process_a_side_claims_less_than_the_same_samples_in_one_schedule() -> None:
     a, b = white(1, 1e-5, 400, 0.001), white(2, 1.008e-5, 400, 0.001)
     rounds = tuple(range(400))
-    apart = ratios.estimate([ratios.Series(a, rounds, "x")], [ratios.Series(b, rounds, "y")])
-    together = ratios.estimate([ratios.Series(a, rounds, "x")], [ratios.Series(b, rounds, "x")])
+    apart = ratios.estimate(
+        [ratios.Series(a, rounds, "x")], [ratios.Series(b, rounds, "y")], BETWEEN
+    )
+    together = ratios.estimate(
+        [ratios.Series(a, rounds, "x")], [ratios.Series(b, rounds, "x")], BETWEEN
+    )
     assert isinstance(apart, ratios.Estimate)
     assert isinstance(together, ratios.Estimate)
     assert ratios.verdict(apart, 0.005) == "cannot tell"
@@ -227,8 +232,8 @@ def test_processes_that_differ_widen_the_interval_whatever_their_samples_say() -
         return [ratios.Series(s, tuple(range(200)), f"{name}{i}") for i, s in enumerate(made)]
 
     b = processes("b", 1.05e-5, 1.05e-5, 1.05e-5)
-    steady = ratios.estimate(processes("a", 1e-5, 1e-5, 1e-5), b)
-    uneven = ratios.estimate(processes("a", 1e-5, 1.04e-5, 0.96e-5), b)
+    steady = ratios.estimate(processes("a", 1e-5, 1e-5, 1e-5), b, BETWEEN)
+    uneven = ratios.estimate(processes("a", 1e-5, 1.04e-5, 0.96e-5), b, BETWEEN)
     assert isinstance(steady, ratios.Estimate)
     assert isinstance(uneven, ratios.Estimate)
     assert ratios.verdict(steady, 0.03) == "slower"
@@ -243,7 +248,7 @@ def test_processes_that_differ_widen_the_interval_whatever_their_samples_say() -
 def test_turning_the_sides_round_turns_the_ratio_round(a: list[float], b: list[float]) -> None:
     one = ratios.Series(tuple(a), tuple(range(len(a))), "a")
     other = ratios.Series(tuple(b), tuple(range(len(b))), "b")
-    there, back = ratios.estimate([one], [other], 40), ratios.estimate([other], [one], 40)
+    there, back = (ratios.estimate([x], [y], BETWEEN, 40) for x, y in ((one, other), (other, one)))
     assert isinstance(there, ratios.Estimate)
     assert isinstance(back, ratios.Estimate)
     low, middle, high = there.shown
@@ -334,7 +339,7 @@ def test_a_new_kernel_is_listed_and_lets_the_gate_pass() -> None:
 @pytest.mark.parametrize(
     ("name", "b"),
     [
-        ("card", side("b", row(1e-5, 2), card=H200)),
+        ("card", side("b", row(1e-5, 2, machine="m2"), card=H200)),
         ("method", side("b", row(1e-5, 2, method="wall"))),
         ("cache", side("b", row(1e-5, 2, cache="hot"))),
         ("precision", side("b", row(1e-5, 2, precision="tf32"))),
@@ -359,7 +364,11 @@ def test_an_unknown_card_is_the_same_only_on_the_same_machine() -> None:
     a = side("a", row(1e-5, 1), card="unknown")
     b = replace(row(1e-5, 2), machine="other")
     assert only(compared(a, side("b", row(1e-5, 2), card="unknown"))).ratio is not None
-    assert only(compared(a, side("b", b, card="unknown"))).word == "not comparable"
+    found = only(compared(a, side("b", b, card="unknown")))
+    assert found.word == "not comparable"
+    assert "give the kept run" in found.reason
+    known = side("b", row(1e-5, 2), card=H100)  # a kept run of the machine whose rows A has
+    assert only(compared(a, known)).ratio is not None
 
 
 def test_the_mean_has_an_interval_and_the_worst_case_and_losses_are_told() -> None:
@@ -388,6 +397,49 @@ def test_the_mean_over_cases_keeps_what_a_process_does_to_all_of_them() -> None:
     assert said.low is not None
     assert said.high is not None
     assert said.high / said.low > 1.04
+
+
+# What differs between processes
+
+
+def bench(schedule: str, slower: float, kernel: float, seed: int, **more: Any) -> tuple[Row, Row]:
+    """eager and a kernel in one process that does everything `slower`."""
+    eager = row(2e-5 * slower, seed, variant="eager", schedule=schedule, **more)
+    return eager, row(1e-5 * slower * kernel, seed + 1, schedule=schedule, **more)
+
+
+def word_of(found: Comparison, label: str = "triton") -> str:
+    return next(pair.word for pair in found.pairs if pair.label == label)
+
+
+@pytest.mark.parametrize("method", ["wall", "events"])
+def test_a_machine_that_was_slower_meanwhile_is_no_verdict_on_a_kernel(method: str) -> None:
+    """As seen: a fifth more work, benched while the machine was 40 % faster than before."""
+    before = bench("x", 1.4, 1.0, 1, method=method)
+    found = compared([*before], [*bench("y", 1.0, 1.2, 5, method=method)])
+    assert word_of(found) == word_of(found, "eager") == "cannot tell"
+    assert found.summary.exit_code == judge.UNDECIDED
+    alike = compared([*before], [*bench("z", 1.4, 1.2, 9, method=method)])
+    assert word_of(alike) == "slower"
+    assert "eager beside it: " in text(alike)
+
+
+def test_on_a_cpu_one_process_a_side_without_eager_says_little() -> None:
+    a, b, c = (row(1e-5 * f, i, method="wall") for i, f in enumerate((1.0, 1.5, 3.0)))
+    found = compared([a], [b])
+    assert only(found).word == "cannot tell"
+    assert "no eager beside it" in text(found)
+    assert only(compared([a], [c])).word == "slower"
+
+
+def test_another_clock_is_no_verdict_on_a_kernel() -> None:
+    def clocked(seconds: float, seed: int, hertz: float) -> Row:
+        made = row(seconds, seed)
+        return replace(made, timing=replace(made.timing, clock_hz=(hertz, hertz)))
+
+    a, fast, slow = clocked(1e-5, 1, 1.98e9), clocked(1.2e-5, 2, 1.98e9), clocked(1.2e-5, 2, 1.6e9)
+    assert only(compared([a], [fast])).word == "slower"
+    assert only(compared([a], [slow])).word == "cannot tell"
 
 
 # What is shown
@@ -499,7 +551,7 @@ def test_a_file_that_pytest_benchmark_wrote_is_compared_only_if_told(tmp_path: P
     before, after = tmp_path / "a.json", tmp_path / "b.json"
     before.write_text(json.dumps(FOREIGN_PYTEST))
     slower = json.loads(json.dumps(FOREIGN_PYTEST))
-    slower["benchmarks"][0]["stats"]["data"] = list(white(2, 1.2e-3))
+    slower["benchmarks"][0]["stats"]["data"] = list(white(2, 3e-3))
     after.write_text(json.dumps(slower))
     a, b = (read.side(str(path)) for path in (before, after))
     assert a.entries[0].card == "A CPU, 2 cores"
@@ -619,7 +671,7 @@ def test_more_work_never_passes_between_two_benches(tmp_path: Path) -> None:
     """Two benches, a file each; three times the work is called whatever else runs here."""
     for name, times in (("ten", 10), ("twelve", 12), ("thirty", 30)):
         (tmp_path / "mine.py").write_text(KERNEL.format(times=times))
-        words = ("bench", "mine.py", "-k", "eager/work", "--budget", "2s", "--json")
+        words = ("bench", "mine.py", "-k", "eager*", "--budget", "2s", "--json")
         done = assay(tmp_path, *words, "--device", "cpu")
         assert done.returncode == 0, done.stderr
         (tmp_path / f"{name}.jsonl").write_text(done.stdout)

@@ -32,15 +32,15 @@ def differences(a: Sequence[Entry], b: Sequence[Entry]) -> dict[str, tuple[str, 
     found = {}
     for name, value in CONDITIONS.items():
         mine, other = (sorted({value(e, e.row.timing) for e in s if e.row.timing}) for s in (a, b))
-        if len(mine) == 1 and mine == other and not (name == "card" and _unknown(mine, a, b)):
+        if name == "card" and _one_place(a, b):
+            continue
+        if len(mine) == 1 and mine == other and UNKNOWN not in mine:
             continue
         found[name] = (" and ".join(mine), " and ".join(other))
     return found
 
 
-def _unknown(cards: list[str], a: Sequence[Entry], b: Sequence[Entry]) -> bool:
-    """Whether nothing says that it is the same card: no name, and not the same machine."""
-    if cards != [UNKNOWN]:
-        return False
+def _one_place(a: Sequence[Entry], b: Sequence[Entry]) -> bool:
+    """Whether all ran on the same device of the same machine, whatever its name."""
     places = {(e.row.machine, e.row.device) for e in (*a, *b)}
-    return len(places) > 1 or not all(machine for machine, _ in places)
+    return len(places) == 1 and all(machine for machine, _ in places)

@@ -12,6 +12,7 @@ from ..clock.statistics import MARGIN
 from ..errors import AssayError
 from ..types import FAIL, NO_EVIDENCE, Row, Timing, replace
 from . import ratios
+from .between import CONTROL, between, series
 from .conditions import differences
 from .model import (
     CANNOT_TELL,
@@ -21,6 +22,7 @@ from .model import (
     NO_NUMBER,
     REFUSED,
     SLOWER,
+    UNKNOWN,
     WRONG,
     Comparison,
     Entry,
@@ -61,12 +63,13 @@ def compare(a: Side, b: Side, rules: Rules = Rules(), key: Key = whole) -> Compa
         if word not in ALLOWABLE:
             raise AssayError(f"--allow {word}: it takes {', '.join(ALLOWABLE)}")
     sides = _grouped(a, key), _grouped(b, key)
+    controls = _controls(a), _controls(b)
     pairs: list[Pair] = []
     estimates: list[ratios.Estimate] = []
     crossed: dict[str, tuple[str, str]] = {}
     untimed = 0
     for name in dict.fromkeys((*sides[0], *sides[1])):
-        one = _One(name, sides[0].get(name, []), sides[1].get(name, []), rules)
+        one = _One(name, sides[0].get(name, []), sides[1].get(name, []), rules, controls)
         pair = one.pair()
         if pair is None:
             untimed += 1
@@ -88,11 +91,22 @@ def _grouped(side: Side, key: Key) -> dict[tuple[str, ...], list[Entry]]:
     return found
 
 
+def _controls(side: Side) -> list[Entry]:
+    return [e for e in side.entries if e.row.variant == CONTROL and e.row.word == "right"]
+
+
 class _One:
     """One case of one kernel."""
 
-    def __init__(self, name: tuple[str, ...], a: list[Entry], b: list[Entry], rules: Rules):
-        self.name, self.a, self.b, self.rules = name, a, b, rules
+    def __init__(
+        self,
+        name: tuple[str, ...],
+        a: list[Entry],
+        b: list[Entry],
+        rules: Rules,
+        controls: tuple[list[Entry], list[Entry]],
+    ):
+        self.name, self.a, self.b, self.rules, self.controls = name, a, b, rules, controls
         self.crossed: dict[str, tuple[str, str]] = {}
         self.estimate: ratios.Estimate | None = None
 
@@ -119,7 +133,8 @@ class _One:
         if refused:
             return self._said(REFUSED, "; ".join(_differ(n, *v) for n, v in refused.items()))
         self.crossed = differ
-        found = ratios.estimate(_series(a), _series(b), self.rules.draws)
+        apart, how = between(a[0], b[0], self.controls, self.rules.draws)
+        found = ratios.estimate(_series(a), _series(b), apart, self.rules.draws)
         more: dict[str, Any] = {
             "a_seconds": _typical(a),
             "b_seconds": _typical(b),
@@ -129,6 +144,8 @@ class _One:
         if isinstance(found, str):
             return self._said(CANNOT_TELL, found, **more)
         self.estimate = found
+        if found.between:
+            more["notes"] = (how, *more["notes"])
         low, middle, high = found.shown
         return self._said(
             ratios.verdict(found, self.rules.margin),
@@ -164,7 +181,7 @@ def _timings(entries: Sequence[Entry]) -> list[Timing]:
 
 
 def _series(entries: Sequence[Entry]) -> list[ratios.Series]:
-    return [ratios.Series(t.samples, t.rounds, t.schedule) for t in _timings(entries)]
+    return [series(timing) for timing in _timings(entries)]
 
 
 def _typical(entries: Sequence[Entry]) -> float:
@@ -189,7 +206,9 @@ def _same_samples(a: Sequence[Entry], b: Sequence[Entry]) -> list[str]:
 
 
 def _differ(name: str, a: str, b: str) -> str:
-    return f"{name}: A {a}, B {b}" if a != b else f"{name} {a} on both sides"
+    said = f"{name}: A {a}, B {b}"
+    hint = " (`bench --json` prints no machine: give the kept run)" if UNKNOWN in (a, b) else ""
+    return said + hint
 
 
 def _why(row: Row) -> str:

@@ -22,9 +22,6 @@ from ..clock.statistics import DRAWS, interval, ratio, tick
 from .model import CANNOT_TELL, FASTER, SAME, SLOWER
 
 SHOWN, CLAIMED, POWER = 0.95, 0.999, 0.99
-BETWEEN = 0.01
-"""What another process alone may change (where memory lies, clocks, tuning), in logarithms: added
-to the interval where a side has one process and nothing shows it. A first guess, from above."""
 LEAST_SAMPLES = 6
 """Of fewer, even the range of the samples misses the median more often than once in 20."""
 
@@ -81,8 +78,14 @@ class Estimate:
         return math.expm1(needed + NormalDist().inv_cdf(POWER) * self.error)
 
 
-def estimate(a: Sequence[Series], b: Sequence[Series], draws: int = DRAWS) -> Estimate | str:
-    """The ratio of two sides, a Series a process; or why there is none."""
+def estimate(
+    a: Sequence[Series], b: Sequence[Series], between: float, draws: int = DRAWS
+) -> Estimate | str:
+    """The ratio of two sides, a Series a process; or why there is none.
+
+    between: what another process alone may change, in logarithms; it counts where a side has one
+    process and they share no schedule, so that nothing shows it.
+    """
     fewest = min(len(series.samples) for series in (*a, *b))
     if fewest < LEAST_SAMPLES:
         return f"{fewest} samples of a process give no interval; {LEAST_SAMPLES} are the least"
@@ -101,7 +104,7 @@ def estimate(a: Sequence[Series], b: Sequence[Series], draws: int = DRAWS) -> Es
         medians = (tuple(m for _, m, _ in sides[0]), tuple(m for _, m, _ in sides[1]))
     below, middle, above = _pooled(parts)
     alone = not paired and min(len(a), len(b)) < 2
-    return _estimate(below, middle, above, BETWEEN if alone else 0.0, medians, paired)
+    return _estimate(below, middle, above, between if alone else 0.0, medians, paired)
 
 
 def mean(estimates: Sequence[Estimate]) -> Estimate:
