@@ -145,6 +145,8 @@ class _One:
             return self._said(CANNOT_TELL, found, **more)
         self.estimate = found
         if found.between:
+            own = a[0].row.variant == CONTROL
+            how = "it shows what differs between the two processes" if own else how
             more["notes"] = (how, *more["notes"])
         low, middle, high = found.shown
         return self._said(
