@@ -167,6 +167,22 @@ def test_noise_alone_is_never_called_slower(kind: str, count: int) -> None:
     assert set(words) <= {"same", "cannot tell"}
 
 
+@pytest.mark.full
+def test_noise_alone_is_called_once_in_a_thousand_and_never_beyond_3_percent() -> None:
+    """18,000 comparisons, as docs/compare.md tells of them."""
+    called = 0
+    for kind in ("white", "resembling", "two modes", "outliers"):
+        for count in (1, 3, 5):
+            rng = np.random.default_rng(99 + count)
+            for _ in range(1500):
+                a, b = (series(rng, kind, count, 1e-5, name) for name in "ab")
+                found = ratios.estimate(a, b, BETWEEN, 60)
+                assert isinstance(found, ratios.Estimate)
+                called += ratios.verdict(found, 0.005) == "slower"
+                assert ratios.verdict(found, 0.03) in ("same", "cannot tell")
+    assert called <= 18
+
+
 def test_intervals_of_noise_hold_one_19_times_in_20() -> None:
     rng = np.random.default_rng(5)
     held = 0
@@ -722,6 +738,34 @@ def test_two_variants_are_timed_in_one_schedule_a_process(tmp_path: Path) -> Non
     assert pair["ratio"] > 1.5
 
 
+def test_ctrl_c_while_measuring_keeps_what_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """130, and not the 1 of a regression."""
+    from assay.commands import comparing
+    from assay.comparison import measure
+
+    def interrupted(order: Any, folder: Path, name: str, kept: Any) -> list[Any]:
+        if kept.path.stat().st_size:
+            raise KeyboardInterrupt
+        kept.write(row())
+        return [row()]
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(measure, "bench", interrupted)
+    given = {**GIVEN, "sides": ["k.py"], "only": ["triton", "eager"]}
+    assert comparing.command(given) == 130
+    assert "what was measured is kept" in capsys.readouterr().err
+    assert [entry.row for entry in read.side("last").entries] == [row()]
+
+
+GIVEN: dict[str, Any] = {
+    **dict.fromkeys(("fail_slower", "across", "allow", "case", "dtype", "budget", "seed", "svg")),
+    **{"only": None, "device": "auto", "arch": "", "quick": False, "processes": 3},
+    "as_json": False,
+}
+
+
 def test_usage_errors_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from assay.commands import comparing
     from assay.comparison import measure
@@ -731,9 +775,6 @@ def test_usage_errors_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyP
     a = str(written(tmp_path / "a.jsonl", machine(), row(1e-5, 1)))
     git(tmp_path, "init", "-q")
     git(tmp_path, "commit", "-qm", "none", "--allow-empty")
-    given: dict[str, Any] = dict.fromkeys(("fail_slower", "across", "allow", "case", "dtype"))
-    given.update(dict.fromkeys(("arch", "budget", "seed", "svg", "only")))
-    given.update(device="auto", arch="", quick=False, processes=3, as_json=False)
     for sides, more, said in (
         ([a], {}, "give two sides"),
         ([a, "k.py"], {}, "it holds no rows; compare it with itself as it was, HEAD:k.py"),
@@ -746,7 +787,7 @@ def test_usage_errors_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ([a, a], {"allow": ["all"]}, "it takes cannot-tell"),
     ):
         with pytest.raises(AssayError, match=said):
-            comparing.command({**given, **more, "sides": sides})
+            comparing.command({**GIVEN, **more, "sides": sides})
     for text_ in ("a.jsonl", "k.py", "k.py:name", "package.module:name", "last~1", "softmax"):
         assert measure.revision_of(text_) is None
     with pytest.raises(AssayError, match="is there already"):

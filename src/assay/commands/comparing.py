@@ -18,7 +18,7 @@ from ..comparison.text import text
 from ..errors import AssayError
 from ..rows import encode
 from ..types import Row
-from .running import duration
+from .running import INTERRUPTED, duration
 
 
 def command(given: dict[str, Any]) -> int:
@@ -40,7 +40,11 @@ def command(given: dict[str, Any]) -> int:
         seed=given["seed"],
     )
     request = measure.Request(given["processes"], order)
-    a, b, key = _sides(given["sides"], given["only"] or (), request)
+    try:
+        a, b, key = _sides(given["sides"], given["only"] or (), request)
+    except KeyboardInterrupt:
+        print("assay: interrupted; what was measured is kept", file=sys.stderr)
+        return INTERRUPTED
     found = judge.compare(a, b, rules, key)
     if given["as_json"]:
         for noun in (*found.pairs, found.summary):

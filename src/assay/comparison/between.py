@@ -19,8 +19,8 @@ CONTROL = "eager"
 LEAST = 0.01
 """Even if nothing shows a difference. A first guess."""
 UNSEEN = {"events": LEAST, "nvbench cold": LEAST, "wall": math.log(2)}
-"""Where no reference was timed beside it, by the method of timing: on a GPU that nobody shares, little
-but its clock changes, and that is in the rows; a CPU may have done anything. First guesses."""
+"""Where no reference was timed beside it, by method: on a GPU that nobody shares, little but its
+clock changes, and that is in the rows; a CPU may have done anything. First guesses."""
 
 
 def between(

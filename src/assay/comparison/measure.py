@@ -24,7 +24,7 @@ import msgspec
 
 from ..errors import AssayError
 from ..rows import Run, decode
-from ..types import Machine, replace
+from ..types import replace
 from .child import Order
 from .model import Side
 from .read import of
@@ -74,7 +74,8 @@ def revisions(a: str, b: str, variants: Sequence[str], given: Request) -> tuple[
     sides = [revision_of(text) or _working(text) for text in (a, b)]
     order = replace(given.order, variants=tuple(variants))
     turns = random.SystemRandom()
-    found: list[list[Any]] = [[], []]
+    found: tuple[list[Any], list[Any]] = ([], [])
+    kept = Run(), Run()
     with contextlib.ExitStack() as stack:
         folders = [stack.enter_context(_exported(side)) for side in sides]
         done = 0
@@ -84,9 +85,9 @@ def revisions(a: str, b: str, variants: Sequence[str], given: Request) -> tuple[
                 done += 1
                 _tell(f"process {done} of {2 * given.processes}: {sides[index].text}")
                 told = replace(order, target=sides[index].target, seed=seed)
-                found[index] += bench(told, folders[index], sides[index].text)
-    for name, side, nouns in zip("AB", sides, found):
-        _tell(f"{name}, {side.text}: rows in {_kept(nouns)}")
+                found[index].extend(bench(told, folders[index], sides[index].text, kept[index]))
+    for name, side, run in zip("AB", sides, kept):
+        _tell(f"{name}, {side.text}: rows in {_place(run)}")
     _tell("the same again, from these: assay compare last~1 last")
     return of(sides[0].text, found[0]), of(sides[1].text, found[1])
 
@@ -94,17 +95,20 @@ def revisions(a: str, b: str, variants: Sequence[str], given: Request) -> tuple[
 def variants(target: str, names: Sequence[str], given: Request) -> Side:
     """Two variants of a target, timed together in each process. Raises AssayError."""
     wanted = tuple(dict.fromkeys(name.split()[0] for name in names))
-    nouns: list[Any] = []
+    nouns, kept = list[Any](), Run()
     for number in range(given.processes):
         _tell(f"process {number + 1} of {given.processes}: {target}")
         told = replace(given.order, target=target, variants=wanted)
-        nouns += bench(told, Path.cwd(), target)
-    _tell(f"rows in {_kept(nouns)}; the same again: assay compare last, and both -k")
+        nouns += bench(told, Path.cwd(), target, kept)
+    _tell(f"rows in {_place(kept)}; the same again: assay compare last, and both -k")
     return of(target, nouns)
 
 
-def bench(order: Order, folder: Path, name: str) -> list[Any]:
-    """Nouns of one bench in a fresh process that runs in `folder`. Raises AssayError."""
+def bench(order: Order, folder: Path, name: str, kept: Run) -> list[Any]:
+    """Nouns of one bench in a fresh process that runs in `folder`; they are kept as well.
+
+    Raises AssayError.
+    """
     command = [sys.executable, "-m", "assay.comparison.child", msgspec.json.encode(order).decode()]
     source = str(Path(__file__).resolve().parents[2])  # this Assay, whatever lies in `folder`
     paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -115,11 +119,16 @@ def bench(order: Order, folder: Path, name: str) -> list[Any]:
         try:
             out, said = child.communicate()
         except KeyboardInterrupt:  # the child was told as well, and ends what it began
-            child.communicate(timeout=ENDING_SECONDS)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.communicate(timeout=ENDING_SECONDS)
+            child.kill()
             raise
     if child.returncode:
         raise AssayError(f"benching {name}: {said.strip() or f'it ended with {child.returncode}'}")
-    return [decode(line, where=f"the bench of {name}") for line in out.splitlines()]
+    nouns = [decode(line, where=f"the bench of {name}") for line in out.splitlines()]
+    for noun in nouns:
+        kept.write(noun)
+    return nouns
 
 
 def _working(text: str) -> Revision:
@@ -171,11 +180,7 @@ def _git(*words: str, folder: Path | None = None) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def _kept(nouns: Sequence[Any]) -> Path:
-    """Writes a run, so that every number can be made again."""
-    kept = Run()
-    for noun in sorted(nouns, key=lambda noun: not isinstance(noun, Machine)):
-        kept.write(noun)
+def _place(kept: Run) -> Path:
     return kept.path.relative_to(kept.root.parent.parent)
 
 
