@@ -75,6 +75,7 @@ ALLOWED: dict[str, set[str]] = {
     "mapping": DECLARING
     | CHILDREN
     | {"drawing", "inputs", "simt", "single", "target", "verdict", "ways"},
+    "comparison": DECLARING | CHILDREN | {"clock.statistics", "pipeline", "report", "target"},
     "api": DECLARING | CHILDREN | {"counting", "mapping", "pipeline", "simt", "target"},
 }
 """Parts that are not listed (the commands, the operators) may import anything, and no part that is
@@ -165,6 +166,7 @@ PARENT_SIDE = [
     "commands.starting",
     "commands.listing",
     "commands.caching",
+    "commands.comparing",
     "pipeline",
     "session",
     "describe",

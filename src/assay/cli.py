@@ -111,6 +111,59 @@ def bench(
     _run(locals(), timed=True)
 
 
+@app.command()
+def compare(
+    sides: Annotated[
+        list[str],
+        typer.Argument(metavar="A [B]", help="Rows, a kept run (last~1), REVISION:FILE.py."),
+    ],
+    only: Annotated[
+        list[str] | None, typer.Option("-k", help="Only this; or, with A alone, both variants.")
+    ] = None,
+    fail_slower: Annotated[
+        str, typer.Option("--fail-slower", help="Exit 1 if a case is slower by this: 3%.")
+    ] = "",
+    across: Annotated[
+        list[str] | None,
+        typer.Option("--across", help="Compare although this differs: card, method, cache, ..."),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option("--allow", help="Let it pass: cannot-tell, missing, unjudged."),
+    ] = None,
+    processes: Annotated[
+        int, typer.Option("--processes", min=1, help="Fresh processes a side, where it measures.")
+    ] = 3,
+    case: Case = None,
+    dtype: Dtype = None,
+    device: Device = "auto",
+    arch: Arch = "",
+    budget: Budget = None,
+    quick: Quick = False,
+    seed: Seed = None,
+    svg: Annotated[Path | None, typer.Option("--svg", help="Draw it in this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Which cases became slower: two files of rows, two revisions, or two variants."""
+    from .commands import comparing
+
+    raise typer.Exit(comparing.command(locals()))
+
+
+@app.command("rows")
+def rows_(
+    source: Annotated[str, typer.Argument(metavar="ROWS", help="A file of rows, or a kept run.")],
+    to: Annotated[Path, typer.Option("--to", help="A new file.")],
+    form: Annotated[
+        str, typer.Option("--as", help="pytest-benchmark, nvbench or jsonl.")
+    ] = "pytest-benchmark",
+) -> None:
+    """Rows as other programs write them, and back."""
+    from .commands import comparing
+
+    comparing.convert(source, form, to)
+
+
 @app.command("list")
 def list_(targets: Annotated[list[str] | None, typer.Argument()] = None) -> None:
     """Operators, their cases and variants, and where each variant can run here."""
