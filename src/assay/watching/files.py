@@ -46,6 +46,10 @@ class Files:
         """These and others; those that were known stay as they were seen first."""
         return Files({**Files.now(paths).marks, **self.marks})
 
+    def only(self, paths: Iterable[Path]) -> Files:
+        """These of them, as they were seen first, or now where they were not known."""
+        return Files({p: self.marks[p] if p in self.marks else mark(p) for p in paths})
+
     def settled(
         self,
         sleep: Callable[[float], None] = time.sleep,

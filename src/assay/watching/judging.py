@@ -30,7 +30,7 @@ from .look import Seen, key_of
 from .oracles import Kept, Oracles
 from .pool import Spares
 
-SECONDS = 1.0
+SECONDS = 0.75
 """Of sampling a case, unless `--budget` says otherwise: an edit wants an answer soon."""
 LOOK_SECONDS = 60.0
 ABANDONED, CLOSED = "saved again before its turn", "the watch ended before its turn"
@@ -52,6 +52,14 @@ class Looked:
     save: int
     changed: tuple[str, ...]
     """Variants of which something is judged; the rest keep their rows."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A case was timed: its rows, in one schedule, and those that keep an earlier one's time."""
+
+    save: int
+    rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True)
@@ -150,10 +158,15 @@ class Judging:
         }
         name = f"look at {self.setting.conditions.target.text}"
         answer = self.session.ask("assay.watching.look:main", args, name=name, seconds=LOOK_SECONDS)
-        self.files = self.files.joined(map(Path, answer.get("files") or answer["seen"]["files"]))
-        if "broken" in answer:
+        if "broken" in answer:  # what it needs may be beside it, under a name not known yet
+            self.files = self.files.joined([*map(Path, answer["files"]), *self._folders()])
             raise TargetError(answer["broken"])
-        return msgspec.convert(answer["seen"], Seen)
+        seen = msgspec.convert(answer["seen"], Seen)
+        self.files = self.files.only(map(Path, seen.files))
+        return seen
+
+    def _folders(self) -> set[Path]:
+        return {path.parent for path in self.files.marks if path.is_file()}
 
     def rows(self) -> list[Row]:
         """Every row that holds for this version."""
@@ -164,7 +177,7 @@ class Judging:
         """Whether a newer version is there; what is found from now on may be of either."""
         return self.session.stopped.is_set() or bool(self.files.changed())
 
-    def tell(self, noun: Row | Strength) -> None:
+    def tell(self, noun: Row | Strength | Timed) -> None:
         """Hands on a row as it is final, or what the cases would notice."""
         if isinstance(noun, Row):
             noun = stamped(replace(noun, save=self.save))
@@ -355,6 +368,8 @@ class _One:
                 row = replace(row, not_timed="its check is too weak")
             self.setting.rows[id_of(row)] = Held(row, was.core, was.key)
             self._tell(row)
+        rows = [row for row in self.rows() if row.case == case]
+        self.judging.tell(Timed(self._save, tuple(rows)))
 
 
 def by_size(cases: list[CaseFacts]) -> list[CaseFacts]:

@@ -17,7 +17,7 @@ from ..pipeline import Progress, Request, chosen_device, conditions_of
 from ..session import Session
 from ..types import Machine, Row, Strength
 from .files import POLL_SECONDS, Files
-from .judging import ABANDONED, CLOSED, Finished, Judging, Looked, Setting
+from .judging import ABANDONED, CLOSED, Finished, Judging, Looked, Setting, Timed
 from .oracles import Oracles
 from .pool import Spares
 
@@ -49,7 +49,7 @@ class Done:
     """Every row that holds for it, those kept from earlier versions too."""
 
 
-Event = Machine | Saved | Looked | Row | Strength | Mistake | Done
+Event = Machine | Saved | Looked | Row | Strength | Timed | Mistake | Done
 
 
 class Watch:
@@ -132,7 +132,6 @@ class Watch:
             return
         if isinstance(item, AssayError):
             if save == judging.save:
-                judging.files = judging.files.joined([self._root.parent])  # a missing file appears
                 yield Mistake(save, str(item))
         elif isinstance(item, BaseException):
             raise item

@@ -3,8 +3,8 @@
 A file is split into its top-level statements. The *core* is all that decides what the Ops are:
 every statement that is not a function, every function that one of those names, and so on. What is
 left are functions that nothing but variants can reach. Text decides, so a function counts as
-reached where its name is written at all, also as an attribute or in a string; where code looks
-names up as it runs (`globals()`, `getattr`), all of the file is core.
+reached where its name is written at all, also as an attribute; where code may look names up as it
+runs (`globals()`, `getattr`), all of the file is core.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MARKS = frozenset({"variant", "launcher", "jit", "njit", "autotune", "heuristics
 """Decorators that do not run the function they are given."""
 DYNAMIC = frozenset(
     {"globals", "vars", "locals", "getattr", "eval", "exec", "compile", "__dict__", "__import__"}
-    | {"import_module", "modules"}
+    | {"import_module", "modules", "attrgetter", "methodcaller", "getmembers", "getattr_static"}
 )
 WORD = re.compile(r"[^\W\d]\w*")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -91,7 +91,7 @@ def _header(node: Function) -> Iterator[ast.AST]:
 
 
 def _names(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Every name that is written in the nodes, also within strings."""
+    """Every name that is written in the nodes."""
     for top in nodes:
         for node in ast.walk(top):
             if isinstance(node, ast.Name):
@@ -100,8 +100,6 @@ def _names(nodes: Iterable[ast.AST]) -> Iterator[str]:
                 yield node.attr
             elif isinstance(node, ast.alias):
                 yield from WORD.findall(f"{node.name} {node.asname or ''}")
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield from WORD.findall(node.value)
 
 
 def _digest(nodes: Iterable[ast.AST]) -> str:
