@@ -146,8 +146,10 @@ def test_the_first_case_is_the_smallest_of_the_first_dtype() -> None:
 class Driven:
     """A real watch on a file, and what it said."""
 
-    def __init__(self, session: Session, path: Path, variants: tuple[str, ...]):
-        request = Request((parse(str(path)),), device="cpu", variants=variants, budget=0.02, seed=1)
+    def __init__(self, session: Session, path: Path, variants: tuple[str, ...], case: dict):
+        request = Request(
+            (parse(str(path)),), device="cpu", variants=variants, case=case, budget=0.02, seed=1
+        )
         self.path, self.events = path, []
         self.watch = Watch(session.part(), request, Progress())
         self._stream: Iterator[Event] = self.watch.events()
@@ -179,13 +181,13 @@ class Driven:
 
 @pytest.fixture
 def drive(session: Session, tmp_path: Path) -> Iterator[Callable[..., Driven]]:
-    """`drive(*variants)` watches a file that holds OP."""
+    """`drive(*variants, **case)` watches a file that holds OP."""
     made: list[Driven] = []
 
-    def driven(*variants: str) -> Driven:
+    def driven(*variants: str, **case: int) -> Driven:
         path = tmp_path / "watched.py"
         path.write_text(OP)
-        made.append(Driven(session, path, variants))
+        made.append(Driven(session, path, variants, case))
         return made[0]
 
     yield driven
@@ -213,12 +215,11 @@ def words(rows: Any) -> dict[str, set[str]]:
 
 
 def test_edits_are_judged_anew_and_nothing_else_is(drive: Drive) -> None:
-    driven = drive("eager", "python*")
+    driven = drive("eager", "python*", n=100)
     events, rows = driven.done()
     assert words(rows) == {v: {"right"} for v in ("eager", "python/one", "python/other")}
     assert all(row.timing and not row.quick and row.save == 0 for row in rows)
     told = of(events, Row)
-    assert {r.case.label for r in told if r.quick} == {"n=100 dtype=float32"}
     assert told[0].quick, "the first case is told before anything is timed"
     assert len({r.timing.schedule for r in rows if r.case == rows[0].case}) == 1
     oracle = oracle_of(driven)
@@ -240,7 +241,7 @@ def test_edits_are_judged_anew_and_nothing_else_is(drive: Drive) -> None:
     events, rows = driven.done()
     assert of(events, Looked)[0].changed == ("python/other",)
     assert words(rows)["python/other"] == {"right"}
-    assert [t.save for t in of(events, Timed)] == [3, 3]
+    assert [t.save for t in of(events, Timed)] == [3]
     beside = [r for r in rows if r.case == rows[0].case]
     assert len({r.timing.schedule for r in beside}) == 1, "kept rows are timed beside what changed"
 
@@ -269,8 +270,10 @@ def test_what_hangs_is_abandoned_at_the_next_save(drive: Drive) -> None:
 def test_a_kernel_that_crashes_costs_its_own_rows_and_the_watch_goes_on(drive: Drive) -> None:
     driven = drive("python/other")
     driven.save("return x * 2", "import os; os._exit(3)")
-    _, rows = driven.done()
+    events, rows = driven.done()
     assert words(rows) == {"python/other": {"crashed"}}
+    assert [r.case.label for r in rows] == ["n=100 dtype=float32", "n=4096 dtype=float32"]
+    assert [r.case.label for r in of(events, Row) if r.quick] == ["n=100 dtype=float32"]
     driven.save("os._exit(3)", "return x * 4")
     _, rows = driven.done()
     assert words(rows) == {"python/other": {"wrong value"}}

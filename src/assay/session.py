@@ -127,9 +127,14 @@ class Session:
         name: str,
         seconds: float,
         env: dict[str, str] | None = None,
+        linger: bool = False,
     ) -> dict[str, Any]:
-        """One answer of a child that does one thing. Raises AssayError with its log's end."""
-        with self.child(job, args, name=name, env=env) as child:
+        """One answer of a child that does one thing. Raises AssayError with its log's end.
+
+        linger: nobody waits until it has ended, which takes longer than the answer may.
+        """
+        with contextlib.ExitStack() as stack:
+            child = stack.enter_context(self.child(job, args, name=name, env=env))
             try:
                 answer = child.receive(seconds)
             except TimedOut:
@@ -141,6 +146,8 @@ class Session:
                 raise AssayError(
                     f"{name}: the process ended ({ended.status.label})\n{tail}".rstrip()
                 ) from None
+            if linger:
+                threading.Thread(target=stack.pop_all().close).start()
         if "mistake" in answer:
             raise AssayError(answer["mistake"])
         return answer

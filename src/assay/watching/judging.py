@@ -157,7 +157,8 @@ class Judging:
             "dtypes": list(request.dtypes),
         }
         name = f"look at {self.setting.conditions.target.text}"
-        answer = self.session.ask("assay.watching.look:main", args, name=name, seconds=LOOK_SECONDS)
+        ask = self.session.ask
+        answer = ask("assay.watching.look:main", args, name=name, seconds=LOOK_SECONDS, linger=True)
         if "broken" in answer:  # what it needs may be beside it, under a name not known yet
             self.files = self.files.joined([*map(Path, answer["files"]), *self._folders()])
             raise TargetError(answer["broken"])
@@ -188,7 +189,6 @@ class Judging:
         if self._after is not None:
             self._after.join()
             self._after = None
-        self.setting.spares.fill()
         self.setting.spares.wait()
 
 

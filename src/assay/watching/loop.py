@@ -67,7 +67,7 @@ class Watch:
         self.machine = session.machine()
         device = chosen_device(request.device, self.machine)
         conditions = conditions_of(request, self._target, self.machine, device)
-        self.spares = Spares(session.server, device, session.log("spare"))
+        self.spares = Spares(session.server, device, session.log("spare"), session.say)
         session.start = self.spares.start
         self._own = session.part()
         """Holds the oracles, which outlive versions."""
@@ -84,7 +84,6 @@ class Watch:
     def events(self) -> Iterator[Event]:
         """What happens, as it happens; never ends by itself."""
         yield self.machine
-        self.spares.fill()
         files, save = Files.now([self._root]), 0
         yield Saved(save, (), time.time())
         while True:
@@ -120,6 +119,7 @@ class Watch:
         )
         if before is not None:
             threading.Thread(target=before.stop, args=(ABANDONED,)).start()
+        self.spares.fill()  # those that the version before took
         judging.start(before)
         self._judging = judging
         return judging
@@ -137,15 +137,11 @@ class Watch:
             raise item
         elif isinstance(item, Finished):
             if save == judging.save:
-                self.spares.fill(self._modules(judging))
-                yield Done(save, tuple(judging.rows()))
+                rows = judging.rows()
+                self.spares.fill(_modules(rows) if rows else None)
+                yield Done(save, tuple(rows))
         else:
             yield item
-
-    def _modules(self, judging: Judging) -> tuple[str, ...]:
-        """Libraries that the next version will want."""
-        ways = {row.way for row in judging.rows()}
-        return tuple(name for way in sorted(ways) for name in MODULES.get(way, ()))
 
 
 MODULES = {
@@ -156,6 +152,12 @@ MODULES = {
     "extension": ("assay.ways.extension", "torch.utils.cpp_extension"),
 }
 """Of each way, what takes time to import; none of it is the user's."""
+
+
+def _modules(rows: list[Row]) -> tuple[str, ...]:
+    """Libraries that the next version will want."""
+    ways = sorted({row.way for row in rows})
+    return tuple(name for way in ways for name in MODULES.get(way, ()))
 
 
 def _file_of(file: str, module: str) -> Path:
