@@ -121,7 +121,7 @@ class Oracle:
                 return self._reproducible(case, run, found)
         if op.accept is not None:
             return _unwritten(runs) or kept(runs) or self._accepted(runs, known)
-        answers = []
+        answers: list[Verdict] = []
         for number, (run, truth) in enumerate(zip(runs, known), 1):
             if answers and self._surely_right(run, truth, precision):
                 continue
