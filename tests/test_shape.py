@@ -62,7 +62,8 @@ ALLOWED: dict[str, set[str]] = {
     "clock": DECLARING
     | CHILDREN
     | {"build", "verdict", "describe", "faults", "inputs", "target", "ways"},
-    "jobs": {"describe", "clock", "verdict"},
+    "watching": DECLARING | CHILDREN | {"verdict", "clock", "describe", "pipeline", "target"},
+    "jobs": {"describe", "clock", "verdict", "watching"},
     "sanitize": DECLARING | CHILDREN | {"build", "faults", "inputs", "target", "verdict"},
     "pipeline": DECLARING
     | CHILDREN
@@ -163,6 +164,7 @@ def test_the_reader_of_imports_reads_them(tmp_path: Path) -> None:
 PARENT_SIDE = [
     "cli",
     "commands.running",
+    "commands.watch",
     "commands.starting",
     "commands.listing",
     "commands.caching",

@@ -58,6 +58,9 @@ Drop = Annotated[
 Sanitize = Annotated[
     bool, typer.Option("--sanitize", help="On a GPU: each kernel under compute-sanitizer's tools.")
 ]
+Watch = Annotated[
+    bool, typer.Option("--watch", help="Judge and time it anew whenever its file is saved.")
+]
 Bench = Annotated[str | None, typer.Option("--kernelbench", help="File with Model and get_inputs.")]
 
 
@@ -105,10 +108,16 @@ def bench(
     fills: Fills = False,
     kernelbench: Bench = None,
     zoo: Zoo = False,
+    watch: Watch = False,
     as_json: Json = False,
 ) -> None:
     """Is it right, and how fast? Checks, then times together what is right."""
-    _run(locals(), timed=True)
+    given = locals()
+    if watch:
+        from .commands import watch as watching
+
+        raise typer.Exit(watching.run(given))
+    _run(given, timed=True)
 
 
 @app.command()

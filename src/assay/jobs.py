@@ -11,6 +11,7 @@ from . import describe  # noqa: F401
 from .clock import timing  # noqa: F401
 from .verdict import candidate, oracle  # noqa: F401
 from .verdict.tamper import taken
+from .watching import look, spare  # noqa: F401
 
 taken()
 if torch.cuda.is_initialized():

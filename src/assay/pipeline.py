@@ -79,21 +79,11 @@ def run(
     """
     machine = session.machine()
     yield machine
-    device = device_of(request.device, machine)
+    device = chosen_device(request.device, machine)
     for target in request.targets:
         wanted = {n: v for n, v in (request.case or {}).items() if n != "zoo"}
         for op in describe(session, target, wanted, request.dtypes):
-            conditions = Conditions(
-                target=target,
-                device=device,
-                arch=request.arch or _arch(machine, device),
-                seed=secrets.randbelow(1 << 31) if request.seed is None else request.seed,
-                budget=0.0 if request.slow else 10.0,
-                deadline=request.deadline,
-                machine=machine.id,
-                drop_barriers=request.drop_barriers,
-                workers=max(1, min(4, cores() // (1 if device == "cpu" else 4), 2 * cores())),
-            )
+            conditions = conditions_of(request, target, machine, device)
             yield from _Loop(session, request, progress, conditions, machine, op).rows()
 
 
@@ -118,7 +108,22 @@ def describe(
     return [msgspec.convert(op, OpFacts) for op in answer["ops"]]
 
 
-def device_of(wanted: str, machine: Machine) -> str:
+def conditions_of(request: Request, target: Target, machine: Machine, device: str) -> Conditions:
+    """What a run of this target is judged under; its seed is drawn here."""
+    return Conditions(
+        target=target,
+        device=device,
+        arch=request.arch or _arch(machine, device),
+        seed=secrets.randbelow(1 << 31) if request.seed is None else request.seed,
+        budget=0.0 if request.slow else 10.0,
+        deadline=request.deadline,
+        machine=machine.id,
+        drop_barriers=request.drop_barriers,
+        workers=max(1, min(4, cores() // (1 if device == "cpu" else 4), 2 * cores())),
+    )
+
+
+def chosen_device(wanted: str, machine: Machine) -> str:
     """`cpu` or `cuda:N` for what a user asked for. Raises AssayError if there is no such device."""
     if wanted == "auto":
         return "cuda:0" if machine.gpus else "cpu"
@@ -156,7 +161,7 @@ class _Loop:
     ):
         self.session, self.request, self.progress = session, request, progress
         self.conditions, self.machine, self.op = conditions, machine, op
-        self.variants = _chosen(op, request.variants)
+        self.variants = chosen(op, request.variants)
         self.only = str((request.case or {}).get("zoo", ""))
         """The one kind of hostile input that is asked for by `--case zoo=...`."""
         self.held: list[Row] = []
@@ -171,11 +176,11 @@ class _Loop:
                 yield from strengths
                 weak = {s.dtype: s.weak for s in strengths}
                 hostile, unasked = self._hostile(oracle)
-                yield from map(_stamped, unasked)
+                yield from map(stamped, unasked)
                 for row in self._judged(oracle, hostile if self.only else [*cases, *hostile]):
                     why = weak.get(str(row.case.values.get("dtype", "")), "")
                     if why and row.word == "right" and not row.case.zoo:
-                        yield _stamped(_weakened(row, why))
+                        yield stamped(weakened(row, why))
                     elif (
                         row.word == "right"
                         and self.request.timed
@@ -184,14 +189,14 @@ class _Loop:
                     ):
                         self.held.append(row)
                     else:
-                        yield _stamped(row)
+                        yield stamped(row)
                 yield from self._timed(oracle, cases)
         except (Ended, Stopped):
             pass  # interrupted: the caller knows, and what was judged follows
         finally:
             held, self.held = self.held, []
             for row in held:
-                yield _stamped(replace(row, not_timed="the run ended before its turn"))
+                yield stamped(replace(row, not_timed="the run ended before its turn"))
 
     def _strengths(self, oracle: Oracle, cases: list[CaseFacts]) -> list[Strength]:
         if self.only:
@@ -299,7 +304,7 @@ class _Loop:
                 self.progress.step(what, number, len(cases))
                 done = timer.rows(mine)
                 self.held = [r for r in self.held if r.case != case.case]
-                yield from map(_stamped, done)
+                yield from map(stamped, done)
 
 
 MOST_NEAR = 4096
@@ -321,7 +326,8 @@ def _patient(out: queue.Queue[Any]) -> Any:
             continue
 
 
-def _chosen(op: OpFacts, patterns: tuple[str, ...]) -> list[VariantFacts]:
+def chosen(op: OpFacts, patterns: tuple[str, ...]) -> list[VariantFacts]:
+    """The variants that patterns mean; all if there are none. Raises OpError for none found."""
     if not patterns:
         return list(op.variants)
     names = {v.name for v in op.variants}
@@ -339,12 +345,14 @@ def _chosen(op: OpFacts, patterns: tuple[str, ...]) -> list[VariantFacts]:
     return found
 
 
-def _weakened(row: Row, why: str) -> Row:
+def weakened(row: Row, why: str) -> Row:
+    """A right row of cases that would not notice what is wrong, and so no evidence."""
     word = "check too weak"
     return replace(row, outcome=OUTCOMES[word], word=word, reason=why)
 
 
-def _stamped(row: Row) -> Row:
+def stamped(row: Row) -> Row:
+    """The row with the time of now."""
     now = datetime.datetime.now(datetime.timezone.utc)
     return replace(row, time=now.isoformat(timespec="seconds"))
 

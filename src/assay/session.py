@@ -28,8 +28,17 @@ SHM_BYTES = 4 << 30
 class Session:
     """Opened once a command; `close` leaves no process and no file behind."""
 
-    def __init__(self, logs: Path, say: Callable[[str], None] = lambda _: None):
-        self.server = ForkServer((*PRELOAD, "assay.jobs") if PRELOAD else ())
+    def __init__(
+        self,
+        logs: Path,
+        say: Callable[[str], None] = lambda _: None,
+        server: ForkServer | None = None,
+    ):
+        """server: one to share, which somebody else closes; default: one of its own."""
+        self.server = server or ForkServer((*PRELOAD, "assay.jobs") if PRELOAD else ())
+        self._owns_server = server is None
+        self.start: Callable[..., Child] = self.server.start
+        """How a child is started; a watch takes one that is warm already."""
         self.say = say
         self.logs = logs
         self.logs.mkdir(parents=True, exist_ok=True)
@@ -49,8 +58,15 @@ class Session:
     def close(self) -> None:
         """Ends every child, the server, and removes the scratch space."""
         self.stop()
-        self.server.close()
+        if self._owns_server:
+            self.server.close()
         shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def part(self) -> Session:
+        """A session on the same fork server whose children end, and are stopped, apart."""
+        part = Session(self.logs, self.say, self.server)
+        part.start, part._machine = self.start, self._machine
+        return part
 
     def stop(self) -> None:
         """Ends every child now; who waits for one gets Ended."""
@@ -67,7 +83,7 @@ class Session:
         """A child that is ended on the way out. Its output goes to a log named after it."""
         if self.stopped.is_set():
             raise Stopped
-        child = self.server.start(job, args, env=env, log=self.log(name))
+        child = self.start(job, args, env=env, log=self.log(name))
         with self._lock:
             self._children.add(child)
         try:
@@ -111,9 +127,14 @@ class Session:
         name: str,
         seconds: float,
         env: dict[str, str] | None = None,
+        linger: bool = False,
     ) -> dict[str, Any]:
-        """One answer of a child that does one thing. Raises AssayError with its log's end."""
-        with self.child(job, args, name=name, env=env) as child:
+        """One answer of a child that does one thing. Raises AssayError with its log's end.
+
+        linger: nobody waits until it has ended, which takes longer than the answer may.
+        """
+        with contextlib.ExitStack() as stack:
+            child = stack.enter_context(self.child(job, args, name=name, env=env))
             try:
                 answer = child.receive(seconds)
             except TimedOut:
@@ -125,6 +146,8 @@ class Session:
                 raise AssayError(
                     f"{name}: the process ended ({ended.status.label})\n{tail}".rstrip()
                 ) from None
+            if linger:
+                threading.Thread(target=stack.pop_all().close).start()
         if "mistake" in answer:
             raise AssayError(answer["mistake"])
         return answer

@@ -289,6 +289,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="row"
     """Lines of code of the variant with its kernel source, without blanks and comments."""
     time: str = ""
     """When the row was made, UTC, ISO 8601."""
+    save: int | None = None
+    """In `bench --watch`, the number of the save it belongs to; 0 is the file as it was found."""
+    quick: bool = False
+    """In `bench --watch`, the row of the first case, printed before the other cases are judged and
+    before anything is timed. The row of the same case without it follows."""
 
     @property
     def label(self) -> str:

@@ -43,6 +43,9 @@ SWAP_ROUNDS = 8
 """Every so many rounds the inputs get other values, in the same memory, so that an answer kept from
 an earlier call is a wrong one."""
 COPY_BYTES = 1 << 28
+DRAWN_BYTES = 1 << 20
+"""What a copy on the CPU holds, over and over: a CPU's memory compresses nothing, and drawing all
+of it takes a second."""
 FAIR_SHARE = 0.5
 """Share of the sampling time after which a kernel takes part in no further round."""
 COPY_ROUNDS = frozenset([*range(0, 32, 4), *range(64, 100_000, 64)])
@@ -327,7 +330,7 @@ class _Extra:
             size = (
                 COPY_BYTES if kind == "cuda" else min(COPY_BYTES, max(4 * given.llc_bytes, 1 << 26))
             )
-            source = torch.randint(0, 255, (size,), dtype=torch.uint8, device=device)
+            source = _filled(size, device)
             target = torch.empty_like(source)
 
             def copy(target: Any = target, source: Any = source) -> None:
@@ -370,6 +373,14 @@ class _Extra:
             "windows": member.clock.windows if on_gpu else 1,
             "no_nvml": self._nvml.missing if self._nvml is not None and on_gpu else "",
         }
+
+
+def _filled(size: int, device: str) -> torch.Tensor:
+    """Bytes to copy: random ones on a GPU, which may compress; on a CPU a few, over and over."""
+    if device != "cpu":
+        return torch.randint(0, 255, (size,), dtype=torch.uint8, device=device)
+    few = torch.randint(0, 255, (min(size, DRAWN_BYTES),), dtype=torch.uint8)
+    return few.repeat(-(-size // len(few)))[:size]
 
 
 def _finish(channel: Channel, members: list[Member]) -> None:

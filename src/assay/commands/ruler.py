@@ -11,7 +11,7 @@ from rich.console import Console
 
 from .. import cache
 from ..clock.statistics import seconds
-from ..pipeline import device_of
+from ..pipeline import chosen_device
 from ..selftest.clock import Ruler, upper_bound
 from ..selftest.trying import tried
 from ..session import Session
@@ -27,7 +27,7 @@ def clock(device: str, processes: int, comparisons: int, *, as_json: bool) -> in
     """
     console = Console(highlight=False, stderr=True)
     with tempfile.TemporaryDirectory(prefix="assay-ruler-") as logs, Session(Path(logs)) as session:
-        chosen = device_of(device, session.machine())
+        chosen = chosen_device(device, session.machine())
         made = tried(session, chosen, processes, comparisons, console.print)
     path = kept_at(made.machine, made.device)
     path.parent.mkdir(parents=True, exist_ok=True)

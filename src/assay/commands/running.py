@@ -31,7 +31,7 @@ PLAIN_SECONDS = 10.0
 
 def run(given: dict[str, Any], *, timed: bool) -> int:
     """Runs what the command line asked for; the exit code. Raises AssayError."""
-    request = _request(given, timed=timed)
+    request = request_of(given, timed=timed)
     require = tuple(given["require"] or ())
     for way in require:
         if way not in WAYS:
@@ -42,9 +42,9 @@ def run(given: dict[str, Any], *, timed: bool) -> int:
     machine: Machine | None = None
     error: AssayError | None = None
     interrupted = False
-    screen = _Screen(quiet=given["as_json"])
+    screen = Screen(quiet=given["as_json"])
     with screen, Session(kept.folder / "logs", screen.note) as session:
-        before = signal.signal(signal.SIGTERM, _interrupt)
+        before = signal.signal(signal.SIGTERM, interrupt)
         try:
             for noun in pipe(session, request, Progress(screen.step, screen.note)):
                 kept.write(noun)
@@ -66,7 +66,7 @@ def run(given: dict[str, Any], *, timed: bool) -> int:
         console = Console(highlight=False)
         if rows:
             table.show(console, rows, machine, timed, strengths)
-            console.print(f"rows: {_short(kept)}", soft_wrap=True)
+            console.print(f"rows: {short(kept)}", soft_wrap=True)
     if not rows:
         shutil.rmtree(kept.folder)
     if error is not None:
@@ -77,15 +77,18 @@ def run(given: dict[str, Any], *, timed: bool) -> int:
     return exit_code(rows, require)
 
 
-def _interrupt(*_: object) -> None:
+def interrupt(*_: object) -> None:
+    """What SIGTERM does: the same as Ctrl-C."""
     raise KeyboardInterrupt
 
 
-def _short(kept: Run) -> str:
+def short(kept: Run) -> str:
+    """Where a run is kept, as seen from the folder it was started in."""
     return str(kept.path.relative_to(kept.root.parent.parent))
 
 
-def _request(given: dict[str, Any], *, timed: bool) -> Request:
+def request_of(given: dict[str, Any], *, timed: bool) -> Request:
+    """What the command line asked for. Raises AssayError for what makes no sense."""
     return Request(
         targets=tuple(_target(text, given) for text in given["targets"]),
         timed=timed,
@@ -132,7 +135,7 @@ def duration(text: str, option: str) -> float:
     return float(found.group(1)) * unit
 
 
-class _Screen:
+class Screen:
     """Progress on the error stream: a moving line on a terminal, else only what must be known."""
 
     def __init__(self, *, quiet: bool):
@@ -144,7 +147,7 @@ class _Screen:
         self._plain, self._told = not shown and not quiet, time.monotonic()
         self._width = max(20, console.width - 20)
 
-    def __enter__(self) -> _Screen:
+    def __enter__(self) -> Screen:
         self._bar.__enter__()
         return self
 

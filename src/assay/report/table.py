@@ -32,7 +32,7 @@ def show(
     declared = [row for row in rows if not row.case.zoo]
     for op, case in _in_order(declared):
         mine = [r for r in declared if r.op == op and r.case == case]
-        _case(console, mine, machine, timed)
+        one_case(console, mine, machine, timed)
     for op in dict.fromkeys(row.op for row in rows if row.case.zoo):
         hostile.show(console, op, [row for row in rows if row.case.zoo and row.op == op])
     for text, outcome in strength.lines(strengths):
@@ -63,7 +63,8 @@ LABEL, TIME, SPREAD = 34, 9, 8
 """Columns of a timed line; what follows is wrapped under itself."""
 
 
-def _case(console: Console, rows: list[Row], machine: Machine | None, timed: bool) -> None:
+def one_case(console: Console, rows: list[Row], machine: Machine | None, timed: bool) -> None:
+    """Prints the rows of one case."""
     console.print(Text(heading(rows, machine), style="bold"))
     found = lines(rows, timed, machine)
     label = min(LABEL, max(len(line.label) for line in found))
