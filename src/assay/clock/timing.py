@@ -329,7 +329,7 @@ class _Extra:
             else:
                 clock = cpu.Cpu(copy, None, 1)
             self._clocks[kind] = (clock, 2 * size)
-        self._nvml = _nvml(given.device)
+        self._nvml = sm_clock(given.device)
 
     def sample(self, number: int) -> None:
         if self._null is not None:
@@ -356,7 +356,7 @@ class _Extra:
         }
 
 
-def _nvml(device: str) -> Callable[[], float] | None:
+def sm_clock(device: str) -> Callable[[], float] | None:
     """A reader of the SM clock in hertz; None without a GPU or without nvidia-ml-py."""
     if not device.startswith("cuda"):
         return None

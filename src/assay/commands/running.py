@@ -42,7 +42,7 @@ def run(given: dict[str, Any], *, timed: bool) -> int:
     machine: Machine | None = None
     error: AssayError | None = None
     interrupted = False
-    screen = _Screen(quiet=given["as_json"])
+    screen = Screen(quiet=given["as_json"])
     with screen, Session(kept.folder / "logs", screen.note) as session:
         before = signal.signal(signal.SIGTERM, _interrupt)
         try:
@@ -52,7 +52,7 @@ def run(given: dict[str, Any], *, timed: bool) -> int:
                     machine = noun
                 elif isinstance(noun, Strength):
                     strengths.append(noun)
-                else:
+                elif isinstance(noun, Row):
                     rows.append(noun)
                     if given["as_json"]:
                         print(encode(noun).decode(), flush=True)
@@ -132,7 +132,7 @@ def duration(text: str, option: str) -> float:
     return float(found.group(1)) * unit
 
 
-class _Screen:
+class Screen:
     """Progress on the error stream: a moving line on a terminal, else only what must be known."""
 
     def __init__(self, *, quiet: bool):
@@ -144,7 +144,7 @@ class _Screen:
         self._plain, self._told = not shown and not quiet, time.monotonic()
         self._width = max(20, console.width - 20)
 
-    def __enter__(self) -> _Screen:
+    def __enter__(self) -> Screen:
         self._bar.__enter__()
         return self
 
