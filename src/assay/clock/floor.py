@@ -22,8 +22,6 @@ WRONG = 1.03
 """A share above this is no speed: the ceiling or the count is wrong. 100 to 103 % happens."""
 MIXED = (0.25, 0.75)
 """Share of writes in the traffic below which it is reading, and above which it is writing."""
-KINDS = {"float32": "float32 FMA", "float64": "float64 matrix"}
-"""The ceiling of a class of arithmetic, where it is not `<class> matrix`."""
 
 
 @dataclass(frozen=True)
@@ -94,18 +92,18 @@ def share(work: Work, seconds: float, cache: str, roofs: Roofs) -> Share | None:
     Traffic is set against reading, writing or copying (whichever its mix is nearest to) of the
     same size, in the same state of the cache; arithmetic against the rate of its class.
     """
-    found = []
+    found = [(r.value, r.name) for r in roofs.roofs if r.name == "empty launch"]
     if work.bytes:
         kind = traffic(work)
         taken = at_size([r for r in roofs.roofs if r.name == kind and r.cache == cache], work.bytes)
-        if taken is not None:
-            found.append((taken, kind))
-    name = KINDS.get(work.kind, f"{work.kind} matrix")
-    rates = [r.value for r in roofs.roofs if r.name == name]
+        if taken is None and not found:
+            return None  # so small that a launch decides, and what that costs is not known
+        found += [(taken, kind)] if taken is not None else []
+    names = (f"{work.kind} FMA", f"{work.kind} matrix")
+    rates = [(r.value, r.name) for r in roofs.roofs if r.name in names]
     if work.flops and rates:
-        found.append((work.flops / max(rates), name))
-    launches = [r for r in roofs.roofs if r.name == "empty launch"]
-    found += [(r.value, r.name) for r in launches]  # of what is small, a launch is the most
+        rate, name = max(rates)
+        found.append((work.flops / rate, name))
     if not found:
         return None
     least, of = max(found)

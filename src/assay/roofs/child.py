@@ -1,7 +1,7 @@
 """The process that measures ceilings, one after the other.
 
-Messages out: {step, done, total} before each, then {roof} or {absent, why}; at last {notes, waited},
-or {mistake} where nothing can be measured.
+Messages out: {step, done, total} before each, then {roof} or {absent, why}; at last {notes,
+waited}, or {mistake} where nothing can be measured.
 """
 
 from __future__ import annotations
