@@ -20,6 +20,7 @@ GENEROUS = 1.25
 reads alone run 4 to 8 % above it."""
 WRONG = 1.03
 """A share above this is no speed: the ceiling or the count is wrong. 100 to 103 % happens."""
+LAUNCH = "empty launch"
 MIXED = (0.25, 0.75)
 """Share of writes in the traffic below which it is reading, and above which it is writing."""
 
@@ -92,7 +93,7 @@ def share(work: Work, seconds: float, cache: str, roofs: Roofs) -> Share | None:
     Traffic is set against reading, writing or copying (whichever its mix is nearest to) of the
     same size, in the same state of the cache; arithmetic against the rate of its class.
     """
-    found = [(r.value, r.name) for r in roofs.roofs if r.name == "empty launch"]
+    found = [(r.value, r.name) for r in roofs.roofs if r.name == LAUNCH]
     if work.bytes:
         kind = traffic(work)
         taken = at_size([r for r in roofs.roofs if r.name == kind and r.cache == cache], work.bytes)

@@ -245,7 +245,7 @@ class _Done:
         )
         if why:
             return replace(row, not_timed=why)
-        reached, no_share = _share(work, middle, said["cache"], roofs.get(row.device))
+        reached, no_share = _share(work, middle, said["cache"], row.device, roofs)
         hertz = said["clock_hz"]
         timing = Timing(
             samples=tuple(said["samples"]),
@@ -326,15 +326,16 @@ def _item_bytes(dtype: str) -> int:
     return int(bits[0]) // 8 if bits else 1
 
 
-NO_ROOFS = "no ceilings of this machine are known: `assay roofs` measures them"
+NO_ROOFS = "no ceilings of {device} are known: `assay roofs --device {device}` measures them"
 
 
 def _share(
-    work: floor.Work, seconds: float, cache: str, roofs: Roofs | None
+    work: floor.Work, seconds: float, cache: str, device: str, known: Mapping[str, Roofs]
 ) -> tuple[Share | None, str]:
     """The share of a ceiling, and why there can be none."""
+    roofs = known.get(device)
     if roofs is None:
-        return None, NO_ROOFS
+        return None, NO_ROOFS.format(device=device)
     if roofs.doubtful:
         return None, f"ceiling doubtful: {roofs.doubtful}"
     return floor.share(work, seconds, cache, roofs), ""

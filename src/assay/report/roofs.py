@@ -68,9 +68,7 @@ def line(roof: Roof, roofs: Roofs, gpu: GPU | None) -> str:
     """`  copy 1 GiB         3,021 GB/s  ±0.1%  0.90 of data sheet  1980 MHz  copy_tiles`."""
     size = binary(roof.bytes) if roof.bytes is not None else roof.shape
     label = f"{roof.name} {size}".strip()
-    value = (
-        units.seconds(roof.value) if roof.unit == "s" else units.rate(roof.value, roof.unit[:-2])
-    )
+    value = quantity(roof.value, roof.unit)
     spread = (roof.high - roof.low) / 2 / roof.value
     notes = [roof.by]
     # Of smaller ones, launch and cache decide: their share of the data sheet says nothing.
@@ -83,6 +81,15 @@ def line(roof: Roof, roofs: Roofs, gpu: GPU | None) -> str:
     if roof.steady:
         notes.append(roof.steady)
     return f"  {label:<24} {value:>15} {f'±{100 * spread:.1f}%':>7}  {'; '.join(notes)}"
+
+
+def quantity(value: float, unit: str) -> str:
+    """`2.6 us`, `3,036 GB/s`, `766.8 TFLOP/s`."""
+    if unit == "s":
+        return units.seconds(value)
+    if unit == "FLOP/s" and value >= 1e12:
+        return f"{value / 1e12:.4g} TFLOP/s"
+    return units.rate(value, unit.removesuffix("/s"))
 
 
 def binary(size: int) -> str:

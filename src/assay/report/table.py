@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from ..clock.floor import WRONG
+from ..clock.floor import LAUNCH, WRONG
 from ..clock.statistics import MARGIN, ratio, tick, verdict
 from ..types import Compiled, Machine, Row, Share, Strength, Verdict
 from . import accuracy, hostile, strength, units
@@ -189,6 +189,9 @@ def throughput(row: Row) -> str:
 
 
 def _reached(share: Share) -> str:
+    """`98% of copy ceiling`; of what is no traffic, `an empty launch is 70% of it`."""
+    if share.of == LAUNCH and share.value <= WRONG:
+        return f"an empty launch is {100 * share.value:.0f}% of it"
     text = f"{100 * share.value:.0f}% of {share.of} ceiling"
     if share.value <= WRONG:
         return text

@@ -41,7 +41,7 @@ def doubts(roofs: Sequence[Roof], gpu: GPU | None, waited: float | None = None) 
         elif best < LEAST * sheet:
             found.append(
                 f"a copy of {LARGE >> 30} GiB and more reaches {best / 1e9:,.0f} GB/s, "
-                f"{best / sheet:.2f} of the data sheet's {sheet / 1e9:,.0f}; it should reach "
+                f"{best / sheet:.3f} of the data sheet's {sheet / 1e9:,.0f}; it should reach "
                 f"{LEAST}: is another process on the card, or its clock held down?"
             )
     for roof in roofs:

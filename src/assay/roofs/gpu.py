@@ -57,8 +57,8 @@ def plans(device: str, arch: str, say: Callable[[str], None]) -> list[Plan]:
     for size in SIZES:
         for name, make in (("read", gpu.read), ("write", gpu.write), ("copy", gpu.copy)):
             found.append((f"{name} {size} bytes cold L2", partial(make, size)))
-    for share in (1, 2, 3):
-        for name in ("read", "write", "copy"):
+    for name, shares in (("read", (1, 2, 3)), ("write", (1, 2, 3)), ("copy", (1,))):
+        for share in shares:
             found.append((f"{name} in L2 {share}", partial(gpu.in_l2, name, share)))
     found += [("shared memory", gpu.shared), ("float32 FMA", gpu.multiply_add)]
     for kind in ERRORS:
@@ -91,7 +91,7 @@ class Gpu:
         return Ask("empty launch", "s", 1, [self._cold("one block of one warp", call)])
 
     def host_launch(self) -> Ask:
-        clock = _Host(self.kernels.call("nothing", 1, 32))
+        clock = _Host(self.kernels.call("nothing", 1, 32, stream=self.kernels.stream()))
         return Ask("launch, host", "s", 1, [Candidate("cuda.core from Python", clock)])
 
     def graph_node(self) -> Ask:
@@ -102,22 +102,17 @@ class Gpu:
         return Ask("graph node", "s", 3 * NODES, [Candidate("4n nodes less n nodes", clock)])
 
     def grid_sync(self) -> Ask:
-        state = torch.zeros(2, dtype=torch.int32, device=self.device)
+        grid = self.multiprocessors
+        state = torch.zeros(64, dtype=torch.int32, device=self.device)
+        count, rounds = state[:1], state[32:33]  # in lines of their own
         found = []
         for threads in (128, 1024):
-            call = self.kernels.call(
-                "wait_for_all",
-                self.multiprocessors,
-                threads,
-                state[:1],
-                state[1:],
-                WAITS,
-                cooperative=True,
-            )
-            clock = events.Events(call, state.zero_, _no_flush, 1e-4, cache="hot")
-            clock.sample()
-            _must("wait_for_all", int(state[1]) == WAITS)
-            found.append(Candidate(f"wait_for_all, {threads} threads a block", clock))
+            for name, args in (("wait_on_count", (count,)), ("wait_on_round", (count, rounds))):
+                call = self.kernels.call(name, grid, threads, *args, WAITS, cooperative=True)
+                clock = events.Events(call, state.zero_, _no_flush, 1e-4, cache="hot")
+                clock.sample()
+                _must(name, int(count) == WAITS * grid)
+                found.append(Candidate(f"{name}, {threads} threads a block", clock))
         return Ask("grid sync", "s", WAITS, found)
 
     # Traffic, cold, by size

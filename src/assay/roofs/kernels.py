@@ -24,7 +24,8 @@ NAMES = (
     "copy_in_l2",
     "read_shared",
     "multiply_add",
-    "wait_for_all",
+    "wait_on_count",
+    "wait_on_round",
     "nothing",
 )
 
@@ -52,11 +53,18 @@ class Kernels:
         self._streams: dict[int, Any] = {}
 
     def call(
-        self, name: str, grid: int, block: int, *args: Any, cooperative: bool = False
+        self,
+        name: str,
+        grid: int,
+        block: int,
+        *args: Any,
+        cooperative: bool = False,
+        stream: Any = None,
     ) -> Callable[[], None]:
         """A function that launches it once. args: tensors, and numbers in the declared types.
 
         cooperative: all blocks are resident at once, so that they may wait for each other.
+        stream: one that `stream()` gave; default: torch's current one at the call.
         Raises LaunchError for what can't be launched.
         """
         from cuda.core import LaunchConfig, launch
@@ -70,11 +78,12 @@ class Kernels:
             raise LaunchError(f"{name}: cuda.core can't launch it so: {error}") from None
 
         def run() -> None:
-            launch(self._stream(), config, kernel, *given)
+            launch(stream or self.stream(), config, kernel, *given)
 
         return run
 
-    def _stream(self) -> Any:
+    def stream(self) -> Any:
+        """Torch's current stream, as cuda.core knows it."""
         import torch
 
         current = torch.cuda.current_stream(self._torch_device)

@@ -184,20 +184,38 @@ extern "C" __global__ void __launch_bounds__(512) multiply_add(float* y, float a
 
 // Every block waits for all others, `rounds` times; launched cooperatively, so that all are there.
 // bytes: one atomic a block and round. FLOP: 0. grid: a block a multiprocessor.
-// Idea: the last to arrive raises a round number that the others watch.
-extern "C" __global__ void __launch_bounds__(1024) wait_for_all(u32* arrived, u32* round, u32 rounds) {
+// Idea: each adds one to a count, and watches it until all have.
+extern "C" __global__ void __launch_bounds__(1024) wait_on_count(u32* arrived, u32 rounds) {
     for (u32 now = 1; now <= rounds; now++) {
         __syncthreads();
         if (threadIdx.x == 0) {
-            __threadfence();
-            if (atomicAdd(arrived, 1u) == now * gridDim.x - 1) {
-                asm volatile("st.release.gpu.global.u32 [%0], %1;" :: "l"(round), "r"(now) : "memory");
-            } else {
-                u32 seen;
-                do {
-                    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(round) : "memory");
-                } while (seen < now);
-            }
+            u32 seen;
+            asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"
+                         : "=r"(seen) : "l"(arrived) : "memory");
+            for (seen++; seen < now * gridDim.x;)
+                asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                             : "=r"(seen) : "l"(arrived) : "memory");
+        }
+        __syncthreads();
+    }
+}
+
+// The same. Idea: the last to arrive raises a round number, in another line, that the others watch.
+extern "C" __global__ void __launch_bounds__(1024)
+wait_on_round(u32* arrived, u32* round, u32 rounds) {
+    for (u32 now = 1; now <= rounds; now++) {
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            u32 seen;
+            asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"
+                         : "=r"(seen) : "l"(arrived) : "memory");
+            if (seen == now * gridDim.x - 1)
+                asm volatile("st.release.gpu.global.u32 [%0], %1;"
+                             :: "l"(round), "r"(now) : "memory");
+            else
+                do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                                : "=r"(seen) : "l"(round) : "memory");
+                while (seen < now);
         }
         __syncthreads();
     }
