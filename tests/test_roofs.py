@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import json
@@ -18,10 +19,11 @@ from rich.console import Console
 from assay import hardware
 from assay.clock import floor, schedule
 from assay.clock.floor import Work
-from assay.errors import NotRun, RowsError
+from assay.commands import roofs as command
+from assay.errors import AssayError, NotRun, RowsError
 from assay.report import roofs as page
 from assay.report import table
-from assay.roofs import cpu, store
+from assay.roofs import child, cpu, gpu, store
 from assay.roofs.doubt import doubts
 from assay.roofs.measure import measure, sizes_of
 from assay.roofs.sampling import LEAST_ROUNDS, Ask, Candidate, measured
@@ -320,12 +322,14 @@ def test_a_share_is_of_the_same_traffic_and_size() -> None:
 
 
 def test_no_share_of_another_state_of_the_cache_or_of_a_smaller_size() -> None:
+    launch = roof("empty launch", 2e-6, "s")
     assert floor.share(SQUARE, 1e-3, "hot", roofs(*COPIES)) is None
+    assert floor.share(SQUARE, 1e-3, "hot", roofs(*COPIES, launch)) is None
     small = Work(1 << 10, 1 << 9, 1, "float32")
     assert floor.share(small, 1e-5, "cold L2", roofs(*COPIES)) is None
-    launch = floor.share(small, 1e-5, "cold L2", roofs(*COPIES, roof("empty launch", 2e-6, "s")))
-    assert launch
-    assert (launch.of, launch.value) == ("empty launch", pytest.approx(0.2))
+    found = floor.share(small, 1e-5, "cold L2", roofs(*COPIES, launch))
+    assert found
+    assert (found.of, found.value) == ("empty launch", pytest.approx(0.2))
 
 
 def test_arithmetic_is_held_against_its_own_class() -> None:
@@ -448,6 +452,70 @@ def test_what_is_missing_is_said_with_its_reason() -> None:
     said = text(roofs(*FULL, absent={"grid sync": "no cooperative launch"}, notes=("no NVML",)))
     assert "not measured: grid sync: no cooperative launch" in said
     assert "note: no NVML" in said
+
+
+# The measuring process
+
+
+class Said:
+    """A channel that keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict] = []
+
+    def send(self, **message: object) -> None:
+        self.messages.append(message)
+
+
+def test_what_fails_is_absent_with_its_reason_and_the_rest_is_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing() -> Ask:
+        raise NotRun("it takes 8 bytes, and 4 are free")
+
+    def broken() -> Ask:
+        raise RuntimeError("CUDA error: an illegal memory access\nlong advice")
+
+    fine = Clock(Time(), noisy(1e-3, 1e-5))
+    plans = [("copy 8", missing), ("read 8", broken), ("copy 4", lambda: ask(fine))]
+    monkeypatch.setattr(gpu, "plans", lambda device, arch, say: plans)
+    monkeypatch.setattr(child, "sm_clock", lambda device: None)
+    said = Said()
+    child.main(said, "cuda:0", "sm_90", 1, [], [], 0.01)  # type: ignore[arg-type]
+    absent = {m["absent"]: m["why"] for m in said.messages if "absent" in m}
+    assert absent == {
+        "copy 8": "it takes 8 bytes, and 4 are free",
+        "read 8": "CUDA error: an illegal memory access",
+    }
+    assert [m["roof"]["name"] for m in said.messages if "roof" in m] == ["copy"]
+    assert said.messages[-1]["notes"] == [child.NO_NVML]
+
+
+# The command
+
+
+def test_the_command_prints_what_is_kept_and_its_exit_code_says_whether_it_is_doubtful(
+    session: Session,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path))
+    monkeypatch.setattr(command, "Session", lambda *_: contextlib.nullcontext(session))
+    measured_anew = roofs(*COPIES, device="cpu", key=store.key_of(session.machine(), "cpu"))
+    monkeypatch.setattr(command, "measure", lambda *_: measured_anew)
+
+    assert command.show("cpu", again=False, as_json=True) == 0
+    assert decode(capsys.readouterr().out) == measured_anew
+    store.save(replace(measured_anew, doubtful="others use it", time="then"))
+    assert command.show("cpu", again=False, as_json=False) == command.DOUBTFUL
+    said = capsys.readouterr().out
+    assert "measured then, kept; --again measures anew" in said
+    assert "ceiling doubtful: others use it" in said
+    assert command.show("cpu", again=True, as_json=False) == 0
+    assert "kept" not in capsys.readouterr().out
+    with pytest.raises(AssayError, match="--device tpu: say cpu, cuda or cuda:1"):
+        command.show("tpu", again=False, as_json=False)
 
 
 # Really measured, on this CPU

@@ -96,9 +96,10 @@ def share(work: Work, seconds: float, cache: str, roofs: Roofs) -> Share | None:
     found = [(r.value, r.name) for r in roofs.roofs if r.name == LAUNCH]
     if work.bytes:
         kind = traffic(work)
-        taken = at_size([r for r in roofs.roofs if r.name == kind and r.cache == cache], work.bytes)
-        if taken is None and not found:
-            return None  # so small that a launch decides, and what that costs is not known
+        alike = [r for r in roofs.roofs if r.name == kind and r.cache == cache]
+        taken = at_size(alike, work.bytes)
+        if not alike or (taken is None and not found):
+            return None  # of what is smaller than all that was measured, a launch is the most
         found += [(taken, kind)] if taken is not None else []
     names = (f"{work.kind} FMA", f"{work.kind} matrix")
     rates = [(r.value, r.name) for r in roofs.roofs if r.name in names]

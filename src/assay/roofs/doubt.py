@@ -61,7 +61,7 @@ def _most(roof: Roof, gpu: GPU, dram: float | None) -> float | None:
         return hardware.flop_rate(kind, gpu.capability, gpu.multiprocessors, gpu.sm_hz)
     if roof.name == "shared memory" and gpu.sm_hz:
         return hardware.SHARED_BYTES_A_CLOCK * gpu.multiprocessors * gpu.sm_hz
-    # Of a cold copy up to half the L2's size may still be on its way to DRAM at the end.
+    # Of what is written, as much as the L2 holds may not have reached DRAM at the end.
     if roof.cache == "cold L2" and (roof.bytes or 0) > 16 * gpu.l2_bytes and dram:
         return dram * (1 + gpu.l2_bytes / (roof.bytes or 1))
     return None
