@@ -443,8 +443,11 @@ def test_the_page_says_every_ceiling_with_kernel_and_spread() -> None:
 
 
 def test_of_doubtful_ceilings_no_percentage_is_printed() -> None:
-    said = text(roofs(*FULL, datasheet=3.35e12, doubtful="a copy reaches too little"))
-    assert "ceiling doubtful: a copy reaches too little; no percentage is formed" in said
+    why = "a copy of 1 GiB and more reaches too little, for whatever reason that may be"
+    said = text(roofs(*FULL, datasheet=3.35e12, doubtful=why))
+    assert f"ceiling doubtful: {why}; no percentage is formed" in " ".join(said.split())
+    assert all(len(line) <= 80 for line in said.splitlines())
+    assert "\n    " in said, "what goes on is set in"
     assert "of data sheet" not in said
 
 

@@ -19,9 +19,9 @@ def show(console: Console, roofs: Roofs, machine: Machine, *, kept: bool) -> Non
     kept: they were measured before, and are read from the cache.
     """
     for text, style in lines(roofs, machine, kept=kept):
-        indent = "  " if text.startswith(" ") else ""
-        for number, part in enumerate(textwrap.wrap(text, console.width) or [""]):
-            console.print(Text(part if number == 0 else f"{indent}    {part}", style=style))
+        indent = "      " if text.startswith(" ") else "    "
+        for part in textwrap.wrap(text, console.width, subsequent_indent=indent) or [""]:
+            console.print(Text(part, style=style))
 
 
 def lines(roofs: Roofs, machine: Machine, *, kept: bool) -> list[tuple[str, str]]:
