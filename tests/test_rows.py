@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from assay import rows
 from assay.errors import RowsError
-from assay.types import SCHEMA, Case, Counters, Machine, Row, Strength, Timing, Verdict
+from assay.types import SCHEMA, Case, Counters, Machine, Roofs, Row, Strength, Timing, Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMA_FILE = ROOT / "docs" / "schema" / f"row-{SCHEMA}.json"
@@ -83,7 +83,7 @@ quick = settings(
 )
 
 
-@pytest.mark.parametrize("kind", [Case, Verdict, Timing, Counters, Machine, Row, Strength])
+@pytest.mark.parametrize("kind", [Case, Verdict, Timing, Counters, Machine, Roofs, Row, Strength])
 def test_every_noun_survives_a_line_unchanged(kind: type[msgspec.Struct]) -> None:
     @quick
     @given(noun(kind))
@@ -121,7 +121,7 @@ def test_published_schema_is_current() -> None:
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text()))
 
 
-@pytest.mark.parametrize("kind", [Row, Machine, Strength])
+@pytest.mark.parametrize("kind", [Row, Machine, Strength, Roofs])
 def test_encoded_rows_meet_the_published_schema(kind: type[msgspec.Struct]) -> None:
     @settings(quick, max_examples=25)
     @given(noun(kind))

@@ -61,16 +61,17 @@ ALLOWED: dict[str, set[str]] = {
     | {"simt", "target", "ways"},
     "clock": DECLARING
     | CHILDREN
-    | {"build", "verdict", "describe", "faults", "inputs", "target", "ways"},
+    | {"build", "verdict", "describe", "faults", "hardware", "inputs", "target", "ways"},
+    "roofs": DECLARING | CHILDREN | {"clock", "hardware", "ways"},
     "watching": DECLARING | CHILDREN | {"verdict", "clock", "describe", "pipeline", "target"},
     "jobs": {"describe", "clock", "verdict", "watching"},
     "sanitize": DECLARING | CHILDREN | {"build", "faults", "inputs", "target", "verdict"},
     "pipeline": DECLARING
     | CHILDREN
-    | {"sanitize"}
+    | {"sanitize", "roofs.store"}
     | {"verdict", "clock", "describe", "target", "ways"},
     # A saved report is printed elsewhere, next year: rows and arithmetic are all it needs.
-    "report": BASE | {"rows", "clock.statistics"},
+    "report": BASE | {"rows", "clock.statistics", "clock.floor"},
     "doctor": BASE,
     "counting": DECLARING | CHILDREN | {"simt", "single", "target", "ways"},
     "mapping": DECLARING
@@ -169,6 +170,7 @@ PARENT_SIDE = [
     "commands.listing",
     "commands.caching",
     "commands.comparing",
+    "commands.roofs",
     "pipeline",
     "session",
     "describe",

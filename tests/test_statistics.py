@@ -22,6 +22,7 @@ from assay.clock.statistics import (
     steadiness,
     verdict,
 )
+from assay.types import Floor
 
 MEDIAN = 1e-5
 
@@ -210,8 +211,7 @@ HONEST: dict[str, Any] = dict(
     null_seconds=2.3e-6,
     late=0,
     host_seconds=1e-5,
-    copy_rate=3.0e12,
-    cold_bytes=134_217_728,
+    floor=Floor(seconds=4.0e-5, by="moving 134,217,728 bytes at 3,352 GB/s"),
 )
 
 
@@ -242,8 +242,13 @@ HONEST: dict[str, Any] = dict(
         ),
         ({"kernels": 1, "span_seconds": 9e-5}, "events say 45.00 us, and CUPTI 90.00 us"),
         ({"kernels": 1, "span_seconds": 4.2e-5}, "the clocks disagree"),
-        ({"kernels": 3, "span_seconds": 5e-6, "median": 8e-6, "cold_bytes": 0}, "disagree"),
-        ({"median": 3.0e-5}, "impossible: 30.00 us, and moving 134,217,728 bytes takes at least"),
+        ({"kernels": 3, "span_seconds": 5e-6, "median": 8e-6}, "disagree"),
+        (
+            {"median": 3.0e-5},
+            r"invalid, no such speed is possible: 30.00 us, and its floor is 40.00 us \(moving "
+            r"134,217,728 bytes at 3,352 GB/s\)",
+        ),
+        ({"median": 3.87e-5}, "invalid, .* its floor is 40.00 us"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_reason(changes: dict[str, Any], reason: str) -> None:
@@ -265,12 +270,11 @@ def call_refuse(given: dict[str, Any]) -> str:
         {},
         {"late": 1},
         {"kernels": 1, "span_seconds": 4.4e-5},
-        {"kernels": 2, "span_seconds": 4.4e-6, "median": 5.1e-6, "cold_bytes": 0},
-        {"median": 1e-6, "samples": [1e-6] * 20, "fixed_seconds": 2.4e-6, "cold_bytes": 0},
-        {"median": 3.7e-5, "samples": [3.7e-5] * 20},  # reads alone beat the copy rate
-        {"median": 2.4e-6, "samples": [2.4e-6] * 20, "cold_bytes": 4096},
-        {"cold_bytes": None, "median": 5e-6, "samples": [5e-6] * 20},
-        {"null_seconds": None, "copy_rate": None, "host_seconds": None, "cold_bytes": None},
+        {"kernels": 2, "span_seconds": 4.4e-6, "median": 5.1e-6, "floor": None},
+        {"median": 1e-6, "samples": [1e-6] * 20, "fixed_seconds": 2.4e-6, "floor": None},
+        {"median": 3.89e-5, "samples": [3.89e-5] * 20},  # clocks and counts are not exact
+        {"floor": None, "median": 5e-6, "samples": [5e-6] * 20},
+        {"null_seconds": None, "host_seconds": None, "floor": None},
     ],
 )
 def test_honest_times_are_not_refused(changes: dict[str, Any]) -> None:

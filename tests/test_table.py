@@ -17,9 +17,11 @@ from assay.types import (
     Counters,
     Machine,
     Row,
+    Share,
     Strength,
     Timing,
     Verdict,
+    replace,
 )
 
 GOLDEN = Path(__file__).parent / "golden" / "table.txt"
@@ -45,6 +47,9 @@ MACHINE = Machine(
 CASE = Case({"n": 1 << 26, "dtype": "float32"})
 
 
+NO_ROOFS = "no ceilings of cpu are known: `assay roofs --device cpu` measures them"
+
+
 def timing(seconds: float, method: str = "events", schedule: str = "s") -> Timing:
     noise = random.Random(round(seconds * 1e9))
     samples = tuple(seconds * (1 + 0.002 * noise.gauss(0, 1)) for _ in range(100))
@@ -59,6 +64,8 @@ def timing(seconds: float, method: str = "events", schedule: str = "s") -> Timin
         low=middle * 0.999,
         high=middle * 1.001,
         copy_rate=3.0e12 if method == "events" else 2.0e10,
+        share=Share(value=176e-6 / middle, of="copy", roofs="r") if method == "events" else None,
+        no_share="" if method == "events" else NO_ROOFS,
         clock_hz=(1.98e9, 1.98e9) if method == "events" else None,
     )
 
@@ -135,7 +142,7 @@ def test_a_pipe_gets_no_colour_codes() -> None:
 
 
 def test_a_difference_within_the_spread_is_not_called_slower() -> None:
-    lines = {line.label: line.note for line in table.lines(ROWS, True, MACHINE)}
+    lines = {line.label: line.note for line in table.lines(ROWS, True)}
     assert "no slower" in lines["eager"] or "fastest" in lines["eager"]
     assert "times slower" in lines["cuda/naive"]
 
@@ -146,7 +153,7 @@ def test_times_of_other_schedules_and_methods_are_never_compared() -> None:
         row("triton", timing=timing(2e-4, schedule="another")),
         row("cpp", timing=timing(3e-4, "wall"), device="cpu"),
     ]
-    notes = [line.note for line in table.lines(rows, True, MACHINE)]
+    notes = [line.note for line in table.lines(rows, True)]
     assert not any("slower" in note for note in notes)
 
 
@@ -160,7 +167,7 @@ def test_times_of_different_precision_classes_are_never_compared() -> None:
         judged("triton", 1e-4, "tf32"),
         judged("cuda", 2e-4, "float32"),
     ]
-    notes = {line.label: line.note for line in table.lines(rows, True, MACHINE)}
+    notes = {line.label: line.note for line in table.lines(rows, True)}
     assert "ranked among tf32 alone" in notes["triton"]
     assert "slower" not in notes["triton"]
     assert "fastest" not in notes["triton"]
@@ -204,12 +211,29 @@ def test_the_strength_of_a_check_is_one_line_and_says_once_why_it_is_weak() -> N
     assert out.getvalue().count("would pass every case") == 1
 
 
-def test_a_share_of_the_copy_rate_needs_more_data_than_the_cache_holds() -> None:
-    large = row("eager", timing=timing(1e-4))
-    small = row("eager", timing=timing(1e-4), bytes=100 << 20)
-    assert "of copy rate" in table.throughput(large, 50 << 20)
-    assert "of copy rate" not in table.throughput(small, 50 << 20)
-    assert "of copy rate" not in table.throughput(large, None)
+def test_a_share_above_what_happens_says_that_something_is_wrong() -> None:
+    def reached(value: float, of: str = "copy") -> str:
+        share = Share(value=value, of=of, roofs="r")
+        return table.throughput(row("eager", timing=replace(timing(1e-4), share=share)))
+
+    assert reached(0.97).endswith("97% of copy ceiling")
+    assert reached(1.02).endswith("102% of copy ceiling")
+    assert "104% of copy ceiling: the ceiling or the count of bytes or FLOP is wrong" in reached(
+        1.04
+    )
+    assert reached(0.7, "empty launch").endswith("an empty launch is 70% of it")
+    assert "is wrong" in reached(1.1, "empty launch")
+
+
+def test_without_ceilings_no_share_is_invented_and_the_command_is_named() -> None:
+    alone = replace(timing(1e-4), share=None, no_share=NO_ROOFS)
+    rows = [row("eager", timing=alone), row("triton", timing=alone)]
+    assert "%" not in table.throughput(rows[0])
+    assert table.advice(rows) == [f"share: {NO_ROOFS}"]
+    doubtful = replace(alone, no_share="ceiling doubtful: a copy is slow")
+    assert table.advice([row("eager", timing=doubtful)]) == [
+        "share: ceiling doubtful: a copy is slow"
+    ]
 
 
 if __name__ == "__main__":

@@ -284,6 +284,18 @@ def doctor(as_json: Json = False) -> None:
 
 
 @app.command()
+def roofs(
+    device: Device = "auto",
+    again: Annotated[bool, typer.Option("--again", help="Measure anew.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print them as one JSON object.")] = False,
+) -> None:
+    """What this machine can do at most: ceilings of traffic, arithmetic, launches, measured."""
+    from .commands import roofs as command
+
+    raise typer.Exit(command.show(device, again=again, as_json=as_json))
+
+
+@app.command()
 def cache(
     clear: Annotated[bool, typer.Option("--clear", help="Remove them.")] = False,
     match: Annotated[str, typer.Argument(help="Only builds with this in their name.")] = "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import importlib.metadata
 import os
@@ -88,9 +89,30 @@ def _gpus() -> tuple[tuple[GPU, ...], str]:
                 shared_bytes_per_block_optin=p.shared_memory_per_block_optin,
                 driver=_driver(),
                 uuid=str(p.uuid),
+                **_clocks(index),
             )
         )
     return tuple(found), ""
+
+
+SM_KHZ, MEMORY_KHZ, BUS_BITS = 13, 36, 37  # CUdevice_attribute, cuda.h
+
+
+def _clocks(index: int) -> dict[str, Any]:
+    """What the driver says of a GPU's clocks and memory bus; nothing where it does not say."""
+    driver = ctypes.CDLL("libcuda.so.1" if os.name == "posix" else "nvcuda.dll")
+    found, device, value = {}, ctypes.c_int(), ctypes.c_int()
+    if driver.cuDeviceGet(ctypes.byref(device), index):
+        return {}
+    for name, attribute, unit in (
+        ("sm_hz", SM_KHZ, 1e3),
+        ("memory_hz", MEMORY_KHZ, 1e3),
+        ("bus_bits", BUS_BITS, 1),
+    ):
+        failed = driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
+        if not failed and value.value > 0:  # 0: a driver that no longer tells
+            found[name] = unit * value.value
+    return found
 
 
 def _driver() -> str:

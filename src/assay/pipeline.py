@@ -22,11 +22,12 @@ from .describe import CaseFacts, OpFacts, VariantFacts
 from .errors import AssayError, OpError
 from .machine import cores
 from .processes import Ended
+from .roofs.store import stored
 from .sanitize import Sanitizer, reason_not_to
 from .sanitize import tool as sanitizer
 from .session import Session, Stopped
 from .target import Target
-from .types import OUTCOMES, Case, Machine, Row, Scalar, Strength, replace
+from .types import OUTCOMES, Case, Machine, Roofs, Row, Scalar, Strength, replace
 from .verdict.judge import Conditions, Oracle, judge
 from .ways import DEFAULT_ARCH
 
@@ -72,19 +73,22 @@ class Progress:
 
 def run(
     session: Session, request: Request, progress: Progress
-) -> Iterator[Row | Machine | Strength]:
-    """The machine; then of each Op what its cases would notice, and every row.
+) -> Iterator[Row | Machine | Strength | Roofs]:
+    """The machine and its ceilings, where they are known; then of each Op what its cases would
+    notice, and every row.
 
     Raises AssayError for the user's mistakes, after the rows.
     """
     machine = session.machine()
     yield machine
     device = chosen_device(request.device, machine)
+    roofs = stored(machine) if request.timed else []
+    yield from roofs
     for target in request.targets:
         wanted = {n: v for n, v in (request.case or {}).items() if n != "zoo"}
         for op in describe(session, target, wanted, request.dtypes):
             conditions = conditions_of(request, target, machine, device)
-            yield from _Loop(session, request, progress, conditions, machine, op).rows()
+            yield from _Loop(session, request, progress, conditions, machine, op, roofs).rows()
 
 
 def describe(
@@ -158,9 +162,11 @@ class _Loop:
         conditions: Conditions,
         machine: Machine,
         op: OpFacts,
+        roofs: list[Roofs],
     ):
         self.session, self.request, self.progress = session, request, progress
         self.conditions, self.machine, self.op = conditions, machine, op
+        self.roofs = roofs
         self.variants = chosen(op, request.variants)
         self.only = str((request.case or {}).get("zoo", ""))
         """The one kind of hostile input that is asked for by `--case zoo=...`."""
@@ -294,7 +300,9 @@ class _Loop:
     def _timed(self, oracle: Oracle, cases: list[CaseFacts]) -> Iterator[Row]:
         seconds = self.request.budget or (QUICK_SECONDS if self.request.quick else FULL_SECONDS)
         order = [v.name for v in self.variants]
-        with Timer(self.session, self.conditions, oracle, self.machine, seconds) as timer:
+        with Timer(
+            self.session, self.conditions, oracle, self.machine, seconds, self.roofs
+        ) as timer:
             for number, case in enumerate(cases):
                 mine = [r for r in self.held if r.case == case.case]
                 if not mine:

@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 
 from .errors import RowsError
-from .types import SCHEMA, Machine, Row, Strength
+from .types import SCHEMA, Machine, Roofs, Row, Strength
 
 RUNS = Path(".assay") / "runs"
-NOUNS = Row | Machine | Strength
+NOUNS = Row | Machine | Strength | Roofs
 """What a line can hold, told apart by its `kind`."""
 FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 """What JSON lacks, by the name under `$float`."""
@@ -56,7 +56,7 @@ def decode(line: bytes | str, kind: Any = NOUNS, where: str = "this line") -> An
 
 
 def schema() -> dict[str, Any]:
-    """The published JSON Schema of a line: a Row, a Machine or a Strength."""
+    """The published JSON Schema of a line: a Row, a Machine, a Strength or Roofs."""
     made = msgspec.json.schema(NOUNS)
     special = {
         "type": "object",
@@ -127,7 +127,7 @@ class Run:
             return folder
         raise RowsError(f"making a run in {self.root}: 1000 runs began in this second; clear some")
 
-    def write(self, noun: Row | Machine | Strength) -> None:
+    def write(self, noun: Row | Machine | Strength | Roofs) -> None:
         """Appends one line in one write, so that a cut-off run keeps whole lines."""
         if isinstance(noun, Machine):
             if noun.id in self._machines:
@@ -137,7 +137,7 @@ class Run:
             file.write(encode(noun) + b"\n")
 
 
-def read(path: str | os.PathLike[str]) -> Iterator[Row | Machine | Strength]:
+def read(path: str | os.PathLike[str]) -> Iterator[Row | Machine | Strength | Roofs]:
     """Every noun of a rows file. Raises RowsError with the file and line of a fault."""
     try:
         lines = Path(path).read_bytes().splitlines()

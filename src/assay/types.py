@@ -196,6 +196,94 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """From the first start to the last end on the current stream, traced in the same pass."""
     seed: int | None = None
     notes: tuple[str, ...] = ()
+    floor: Floor | None = None
+    """The least that a call can take here; None where no data sheet says."""
+    share: Share | None = None
+    """How much of a measured ceiling it reaches."""
+    no_share: str = ""
+    """Why there can be none; empty too where none of this size was measured."""
+
+
+class Floor(msgspec.Struct, frozen=True, kw_only=True):
+    """The least time that one call can take: from data sheets, so that nothing honest is below."""
+
+    seconds: float
+    by: str
+    """What takes that long: `moving 134,217,728 bytes at 3,352 GB/s`."""
+    bytes: int | None = None
+    """Bytes that DRAM must move, in this state of the cache."""
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of a ceiling a time reaches, of ceilings measured on the same machine."""
+
+    value: float
+    """What the ceiling takes over what the call takes: 0.97."""
+    of: str
+    """The ceiling that binds: `copy`, `bfloat16 matrix`, `empty launch`."""
+    roofs: str
+    """Id of the Roofs that it is of."""
+
+
+class Roof(msgspec.Struct, frozen=True, kw_only=True):
+    """One ceiling: the fastest of several kernels that do nothing but one thing."""
+
+    name: str
+    """`read`, `write`, `copy`, `shared memory`, `float32 FMA`, `tf32 matrix`, `empty launch`."""
+    unit: str
+    """`B/s`, `FLOP/s`, or `s` where it is a time."""
+    value: float
+    """The median, in that unit."""
+    low: float
+    high: float
+    """95 % interval of the median."""
+    samples: tuple[float, ...]
+    """Seconds of each sample in time order, all of the kernel named by `by`."""
+    work: float = 1.0
+    """Bytes or FLOP of a sample; for a time, how many of it a sample holds."""
+    bytes: int | None = None
+    """Bytes that one pass moves, read and written: the size class of a rate of memory."""
+    shape: str = ""
+    """Of a matrix product: `4096^3`, its sides."""
+    cache: str = ""
+    """`cold L2`, `hot`, or `in cache`: passes over data that the cache holds."""
+    by: str
+    """The kernel that was fastest: `torch.sum`, `copy_tiles`."""
+    beaten: tuple[str, ...] = ()
+    """The kernels that were slower."""
+    clock_hz: tuple[float, float] | None = None
+    """Lowest and highest SM clock seen beside the samples; None where NVML does not tell."""
+    steady: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """The median as a time: of one pass over `bytes`, of one product, of one launch."""
+        if self.unit == "s":
+            return self.value
+        return (self.bytes if self.bytes is not None else self.work) / self.value
+
+
+class Roofs(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="roofs"):
+    """The ceilings of one device, measured; kept by what could change them."""
+
+    schema: int = SCHEMA
+    id: str
+    device: str
+    """`cpu` or `cuda:0`."""
+    key: dict[str, str]
+    """Card, driver, torch, clocks: with another of any of them they are measured anew."""
+    time: str
+    """When they were measured, UTC, ISO 8601."""
+    roofs: tuple[Roof, ...]
+    absent: dict[str, str] = {}
+    """What could not be measured, and why."""
+    datasheet: float | None = None
+    """Bytes a second of DRAM by the data sheet."""
+    source: str = ""
+    """Where that comes from."""
+    doubtful: str = ""
+    """Why no percentage of these can be believed; empty: nothing speaks against them."""
+    notes: tuple[str, ...] = ()
 
 
 class Compiled(msgspec.Struct, frozen=True, kw_only=True):
@@ -240,6 +328,11 @@ class GPU(msgspec.Struct, frozen=True, kw_only=True):
     shared_bytes_per_block_optin: int
     driver: str = ""
     uuid: str = ""
+    sm_hz: float | None = None
+    """Highest SM clock, as the driver says."""
+    memory_hz: float | None = None
+    """Memory clock; a line of the bus carries two bits a cycle."""
+    bus_bits: int | None = None
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="machine"):
@@ -257,6 +350,11 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
     gpus: tuple[GPU, ...] = ()
     no_gpu: str = ""
     """Why no GPU is used, where none is."""
+
+    def gpu(self, device: str) -> GPU | None:
+        """The GPU that `cuda:1` means; None for `cpu`, and for one that is not there."""
+        index = int(device.partition(":")[2] or 0)
+        return self.gpus[index] if device.startswith("cuda") and index < len(self.gpus) else None
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="row"):

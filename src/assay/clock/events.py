@@ -53,6 +53,7 @@ class Events:
     call: Callable[[], None]
     restore: Callable[[], None] | None
     flush: Callable[[], None]
+    """Brings the cache into its state, before each sample."""
     host_seconds: float
     """How long the host needs to queue the call, as measured before the samples."""
     calls: int = 1

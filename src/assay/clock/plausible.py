@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-GENEROUS = 1.25
-"""The floor assumes this much more than the copy rate: reads alone run 4 to 8 % above it."""
+from ..types import Floor
+
+NEAR = 0.97
+"""A time is refused below this share of the floor: clocks and byte counts are not exact."""
 LATE_SHARE = 0.05
 AGREE, AGREE_SECONDS = 0.05, 5e-7
 """How far events may be from CUPTI's span, or so much a kernel: the gaps between kernels come out
@@ -21,8 +23,7 @@ def refuse(
     fixed_seconds: float | None = None,
     late: int,
     host_seconds: float | None,
-    copy_rate: float | None,
-    cold_bytes: int | None,
+    floor: Floor | None,
     kernels: int | None = None,
     elsewhere: int = 0,
     span_seconds: float | None = None,
@@ -31,8 +32,7 @@ def refuse(
     """Empty, or why these samples give no number.
 
     null_seconds: what events read with nothing between. fixed_seconds: what was taken off samples.
-
-    cold_bytes: bytes that must come from or go to DRAM; None where the cache may hold them.
+    floor: the least that a call can take, generously; None where nothing tells.
     kernels: what CUPTI saw one call run; None if it was not asked.
     elsewhere: how many of those ran on another stream.
     span_seconds: from first start to last end of a call, by CUPTI. uneven: how calls differ in it.
@@ -65,14 +65,12 @@ def refuse(
     apart = _apart(median, span_seconds, kernels)
     if apart:
         return apart
-    if cold_bytes and copy_rate:
-        floor = cold_bytes / (GENEROUS * copy_rate)
-        if median < floor:
-            return (
-                f"impossible: {1e6 * median:.2f} us, and moving {cold_bytes:,} bytes takes at "
-                f"least {1e6 * floor:.2f} us on this card; look for work on another stream, a kept "
-                "answer, or a wrong byte count"
-            )
+    if floor and median < NEAR * floor.seconds:
+        return (
+            f"invalid, no such speed is possible: {1e6 * median:.2f} us, and its floor is "
+            f"{1e6 * floor.seconds:.2f} us ({floor.by}); look for a kept answer, work on another "
+            "stream, an early return, a hot cache, or a wrong count of bytes or FLOP"
+        )
     return ""
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import secrets
 import shutil
+from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +16,10 @@ import msgspec
 from ..errors import AssayError
 from ..processes import Child, Ended, TimedOut
 from ..session import Session, threads_for
-from ..types import FAIL, OUTCOMES, Machine, Row, Timing, replace
+from ..types import FAIL, OUTCOMES, Machine, Roofs, Row, Share, Timing, replace
 from ..verdict.judge import Conditions, Oracle, foreign
 from ..verdict.protocol import Ran, Spec
-from . import plausible
+from . import floor, plausible
 from .protocol import Entry, Plan
 from .statistics import interval, steadiness
 
@@ -33,9 +36,11 @@ class Timer:
         oracle: Oracle,
         machine: Machine,
         seconds: float,
+        roofs: Sequence[Roofs] = (),
     ):
         self.session, self.conditions, self.oracle = session, conditions, oracle
         self.machine, self.seconds = machine, seconds
+        self.roofs = {one.device: one for one in roofs}
         self._stack = contextlib.ExitStack()
         self._child: Child | None = None
 
@@ -69,7 +74,9 @@ class Timer:
                 shutil.rmtree(folder, ignore_errors=True)
                 continue
             for number, index in enumerate(left):
-                done[index] = outcome.row(number, rows[index], self.oracle, self.machine, plan)
+                done[index] = outcome.row(
+                    number, rows[index], self.oracle, self.machine, plan, self.roofs
+                )
             shutil.rmtree(folder, ignore_errors=True)
             break
         return done
@@ -194,7 +201,15 @@ class _Done:
         self.failed, self.refused, self.fresh = failed, refused, fresh
         self.schedule = secrets.token_hex(5)
 
-    def row(self, number: int, row: Row, oracle: Oracle, machine: Machine, plan: Plan) -> Row:
+    def row(
+        self,
+        number: int,
+        row: Row,
+        oracle: Oracle,
+        machine: Machine,
+        plan: Plan,
+        roofs: Mapping[str, Roofs],
+    ) -> Row:
         if self.refused:
             return replace(row, not_timed=self.refused)
         if number in self.failed:
@@ -210,14 +225,21 @@ class _Done:
                 word = "stale answer" if _is_old(oracle, row, ran, plan) else verdict.word
                 return replace(_failed(row, word, reason), verdict=replace(verdict, word=word))
         low, middle, high = interval(said["samples"])
+        work = _work(row, plan)
+        least = floor.floor(
+            work,
+            machine.gpu(row.device),
+            cold=said["cache"] != "hot",
+            copy_rate=said["copy_rate"],
+            null_seconds=_null(said),
+        )
         why = plausible.refuse(
             said["samples"],
             middle,
             null_seconds=said["null_seconds"],
             late=said["late"],
             host_seconds=said["host_seconds"],
-            copy_rate=said["copy_rate"],
-            cold_bytes=_cold_bytes(row, said),
+            floor=least,
             kernels=said.get("kernels"),
             elsewhere=said.get("elsewhere", 0),
             fixed_seconds=said["fixed_seconds"],
@@ -226,6 +248,7 @@ class _Done:
         )
         if why:
             return replace(row, not_timed=why)
+        reached, no_share = _share(work, middle, said["cache"], row.device, roofs)
         timing = Timing(
             samples=tuple(said["samples"]),
             rounds=tuple(said["rounds"]),
@@ -254,8 +277,19 @@ class _Done:
             span_seconds=said.get("span_seconds"),
             seed=plan.seed,
             notes=_notes(said),
+            floor=least,
+            share=reached,
+            no_share=no_share,
         )
         return replace(row, timing=timing)
+
+
+def _null(said: dict[str, Any]) -> float | None:
+    """What nothing reads in the time of the samples; None where less than nothing is left of it."""
+    if said["null_seconds"] is None:
+        return None
+    left = float(said["null_seconds"]) - float(said["fixed_seconds"] or 0.0)
+    return left if left > 0 else None
 
 
 def _pair(values: list[float] | None) -> tuple[float, float] | None:
@@ -303,11 +337,32 @@ def _notes(said: dict[str, Any]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _cold_bytes(row: Row, said: dict[str, Any]) -> int | None:
-    """Bytes that DRAM must move in a cold sample: all but what the L2 may still hold at the end."""
-    if said["l2_bytes"] is None or row.bytes is None:
-        return None
-    return max(0, row.bytes - int(said["l2_bytes"]))
+def _work(row: Row, plan: Plan) -> floor.Work:
+    """What one call must do; what it writes is the size of its outputs."""
+    written = sum(prod(spec.shape) * _item_bytes(spec.dtype) for spec in plan.specs)
+    kind = floor.kind_of(row.precision, str(row.case.values.get("dtype", "")))
+    return floor.Work(row.bytes, written, row.flops, kind)
+
+
+def _item_bytes(dtype: str) -> int:
+    """Of an element, by the number in torch's name of its dtype; `bool` has none, and one byte."""
+    bits = re.search(r"\d+", dtype)
+    return int(bits[0]) // 8 if bits else 1
+
+
+NO_ROOFS = "no ceilings of {device} are known: `assay roofs --device {device}` measures them"
+
+
+def _share(
+    work: floor.Work, seconds: float, cache: str, device: str, known: Mapping[str, Roofs]
+) -> tuple[Share | None, str]:
+    """The share of a ceiling, and why there can be none."""
+    roofs = known.get(device)
+    if roofs is None:
+        return None, NO_ROOFS.format(device=device)
+    if roofs.doubtful:
+        return None, f"ceiling doubtful: {roofs.doubtful}"
+    return floor.share(work, seconds, cache, roofs), ""
 
 
 def _failed(row: Row, word: str, reason: str) -> Row:

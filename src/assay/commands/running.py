@@ -52,7 +52,7 @@ def run(given: dict[str, Any], *, timed: bool) -> int:
                     machine = noun
                 elif isinstance(noun, Strength):
                     strengths.append(noun)
-                else:
+                elif isinstance(noun, Row):
                     rows.append(noun)
                     if given["as_json"]:
                         print(encode(noun).decode(), flush=True)

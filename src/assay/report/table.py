@@ -11,8 +11,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from ..clock.floor import LAUNCH, WRONG
 from ..clock.statistics import MARGIN, ratio, tick, verdict
-from ..types import GPU, Compiled, Machine, Row, Strength, Verdict
+from ..types import Compiled, Machine, Row, Share, Strength, Verdict
 from . import accuracy, hostile, strength, units
 from .hostile import STYLES
 
@@ -66,7 +67,7 @@ LABEL, TIME, SPREAD = 34, 9, 8
 def one_case(console: Console, rows: list[Row], machine: Machine | None, timed: bool) -> None:
     """Prints the rows of one case."""
     console.print(Text(heading(rows, machine), style="bold"))
-    found = lines(rows, timed, machine)
+    found = lines(rows, timed)
     label = min(LABEL, max(len(line.label) for line in found))
     for line in found:
         _print(console, line, label)
@@ -104,7 +105,7 @@ def heading(rows: Sequence[Row], machine: Machine | None) -> str:
         parts.append(", ".join(costs))
     if machine:
         device = next((r.device for r in rows if r.device.startswith("cuda")), "cpu")
-        gpu = _gpu(machine, device)
+        gpu = machine.gpu(device)
         conditions = [gpu.name if gpu else machine.cpu]
         if row.timing:
             conditions.append(row.timing.cache)
@@ -115,12 +116,6 @@ def heading(rows: Sequence[Row], machine: Machine | None) -> str:
                 conditions.append(f"{low} MHz" if low == high else f"{low}-{high} MHz")
         parts.append(", ".join(conditions))
     return " · ".join(parts)
-
-
-def _gpu(machine: Machine, device: str) -> GPU | None:
-    index = int(device.partition(":")[2] or 0)
-    on_gpu = device.startswith("cuda") and index < len(machine.gpus)
-    return machine.gpus[index] if on_gpu else None
 
 
 @dataclass(frozen=True)
@@ -136,7 +131,7 @@ class Line:
     """Which elements of an output a failure is about."""
 
 
-def lines(rows: Sequence[Row], timed: bool, machine: Machine | None = None) -> list[Line]:
+def lines(rows: Sequence[Row], timed: bool) -> list[Line]:
     """The fastest configuration of each variant first, then what is right, wrong and absent.
 
     Configurations with the same word and reason share a line.
@@ -146,7 +141,7 @@ def lines(rows: Sequence[Row], timed: bool, machine: Machine | None = None) -> l
         if row.timing and (row.variant not in best or _faster(row, best[row.variant])):
             best[row.variant] = row
     ranked = sorted(best.values(), key=lambda r: r.timing.median if r.timing else 0.0)
-    found = [_timed(row, ranked, rows, machine) for row in ranked]
+    found = [_timed(row, ranked, rows) for row in ranked]
     rest = [r for r in rows if r.variant not in best or (r.word != "right")]
     return found + _untimed(rest, timed)
 
@@ -157,13 +152,13 @@ def _faster(one: Row, other: Row) -> bool:
     return one.timing.median < other.timing.median
 
 
-def _timed(row: Row, ranked: Sequence[Row], rows: Sequence[Row], machine: Machine | None) -> Line:
+def _timed(row: Row, ranked: Sequence[Row], rows: Sequence[Row]) -> Line:
     timing = row.timing
     assert timing
     spread = (timing.high - timing.low) / 2 / timing.median
     tried = [r for r in rows if r.variant == row.variant and r.timing]
     notes = [comparison(row, ranked)]
-    notes[:0] = [n for n in (throughput(row, _cache_bytes(row, machine)),) if n]
+    notes[:0] = [n for n in (throughput(row),) if n]
     if len(tried) > 1:
         notes.append(f"best of {len(tried)}")
     if timing.steady:
@@ -183,33 +178,25 @@ def _timed(row: Row, ranked: Sequence[Row], rows: Sequence[Row], machine: Machin
     )
 
 
-def throughput(row: Row, cache_bytes: int | None) -> str:
-    """`2976 GB/s, 98% of copy`: the share only where DRAM, not a cache, must deliver."""
+def throughput(row: Row) -> str:
+    """`2976 GB/s, 98% of copy ceiling`: the share only where ceilings of this machine are known."""
     timing = row.timing
     if not timing or row.bytes is None:
         return ""
     text = units.rate(row.bytes / timing.median)
     if row.flops and row.flops > COMPUTE_INTENSITY * row.bytes:
         text = units.rate(row.flops / timing.median, "FLOP")
-    share = share_of_copy(row, cache_bytes)
-    return text + (f", {100 * share:.0f}% of copy rate" if share is not None else "")
+    return text + (f", {_reached(timing.share)}" if timing.share else "")
 
 
-def _cache_bytes(row: Row, machine: Machine | None) -> int | None:
-    if machine is None:
-        return None
-    gpu = _gpu(machine, row.device)
-    return gpu.l2_bytes if gpu else machine.llc_bytes
-
-
-def share_of_copy(row: Row, cache_bytes: int | None) -> float | None:
-    """Rate over the copy rate of the same schedule; None where the data may come from a cache."""
-    timing = row.timing
-    if not timing or not timing.copy_rate or row.bytes is None or not cache_bytes:
-        return None
-    if row.bytes < 4 * cache_bytes:
-        return None
-    return row.bytes / timing.median / timing.copy_rate
+def _reached(share: Share) -> str:
+    """`98% of copy ceiling`; of what is no traffic, `an empty launch is 70% of it`."""
+    if share.of == LAUNCH and share.value <= WRONG:
+        return f"an empty launch is {100 * share.value:.0f}% of it"
+    text = f"{100 * share.value:.0f}% of {share.of} ceiling"
+    if share.value <= WRONG:
+        return text
+    return f"{text}: the ceiling or the count of bytes or FLOP is wrong"
 
 
 def comparison(row: Row, ranked: Sequence[Row]) -> str:
@@ -381,6 +368,8 @@ def advice(rows: Sequence[Row]) -> list[str]:
         found.append(f"then:  assay check ... -k {row.variant}{case}")
     if any(r.word == "check too weak" for r in rows):
         found.append("next:  choose inputs as the line `strength` says; nothing here is evidence")
+    for why in dict.fromkeys(r.timing.no_share for r in rows if r.timing and r.timing.no_share):
+        found.append(f"share: {why}")
     if not failed and any(r.verdict and judged_apart(r.verdict) for r in rows):
         found.append("next:  run the same command on a machine with a GPU to time what is right")
     return found

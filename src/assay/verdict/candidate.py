@@ -6,6 +6,7 @@ It learns inputs and output shapes, never the truth. Messages out, for each task
 
 from __future__ import annotations
 
+import math
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -167,5 +168,10 @@ def _compile(kernel: Kernel, inputs: tuple[Any, ...], device: str) -> None:
 
 def _touched(inputs: tuple[Any, ...], specs: Specs, op: Op) -> int:
     """Bytes of every input and every output once; a mutated input counts as both."""
-    reads = sum(x.numel() * x.element_size() for x in inputs if isinstance(x, torch.Tensor))
+    reads = sum(_held(x) * x.element_size() for x in inputs if isinstance(x, torch.Tensor))
     return reads + sum(torch.Size(shape).numel() * dtype.itemsize for shape, dtype in specs)
+
+
+def _held(x: torch.Tensor) -> int:
+    """Elements that lie in memory: one that is expanded along a dimension lies there once."""
+    return math.prod(size for size, step in zip(x.shape, x.stride()) if step) if x.numel() else 0
