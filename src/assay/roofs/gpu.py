@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from ..clock import events
+from ..clock.witness import Witness
 from ..errors import NotRun
 from .kernels import Kernels
 from .sampling import Ask, Candidate
@@ -79,6 +80,8 @@ class Gpu:
     def __post_init__(self) -> None:
         self.multiprocessors = torch.cuda.get_device_properties(self.device).multi_processor_count
         self.sum = torch.zeros(1, dtype=torch.int32, device=self.device)
+        self.fixed = events.fixed_seconds(self.flush, Witness(self.device)) or 0.0
+        """What two events add, as in the times that are set against these ceilings."""
 
     # One window each
 
@@ -109,7 +112,9 @@ class Gpu:
         for threads in (128, 1024):
             for name, args in (("wait_on_count", (count,)), ("wait_on_round", (count, rounds))):
                 call = self.kernels.call(name, grid, threads, *args, WAITS, cooperative=True)
-                clock = events.Events(call, state.zero_, _no_flush, 1e-4, cache="hot")
+                clock = events.Events(
+                    call, state.zero_, _no_flush, 1e-4, fixed=self.fixed, cache="hot"
+                )
                 clock.sample()
                 _must(name, int(count) == WAITS * grid)
                 found.append(Candidate(f"{name}, {threads} threads a block", clock))
@@ -220,10 +225,12 @@ class Gpu:
 
     def _cold(self, by: str, call: Callable[[], Any]) -> Candidate:
         call()
-        return Candidate(by, events.Events(call, None, self.flush, events.host_seconds(call)))
+        host = events.host_seconds(call)
+        return Candidate(by, events.Events(call, None, self.flush, host, fixed=self.fixed))
 
     def _hot(self, call: Callable[[], Any]) -> events.Events:
-        return events.Events(call, None, _no_flush, events.host_seconds(call), cache="hot")
+        host = events.host_seconds(call)
+        return events.Events(call, None, _no_flush, host, fixed=self.fixed, cache="hot")
 
     def _random(self, size: int) -> torch.Tensor:
         """Normal float32 of so many bytes. Raises NotRun where memory is short."""
