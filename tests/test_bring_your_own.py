@@ -54,6 +54,7 @@ def test_swish_without_the_mask_of_its_store(judge):
     assert exit_code(rows) == 1
 
 
+@pytest.mark.full
 def test_bfloat16_is_not_judged_in_the_interpreter(judge, monkeypatch):
     monkeypatch.setattr(triton, "watches", lambda: False)
     rows = judge(EXAMPLES / "swish.py", case={"n": 1000, "dtype": "bfloat16"})

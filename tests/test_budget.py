@@ -218,6 +218,7 @@ def test_the_verdict_does_not_depend_on_the_scale(
 
 @quick
 @given(SEEDS, st.sampled_from([16, 512, 2048]))
+@pytest.mark.full
 def test_right_products_differ_and_pass_whatever_their_length(seed: int, k: int) -> None:
     """triton#5283: two right answers in float32 differ by 1e-3 at K = 4096."""
     a, b = draw(seed, 12, k), draw(seed + 1, k, 9)
@@ -246,6 +247,7 @@ def test_integers_and_booleans_are_exact(seed: int, name: str) -> None:
 
 @quick
 @given(SEEDS)
+@pytest.mark.full
 def test_complex_values_have_one_budget_for_both_parts(seed: int) -> None:
     z = torch.complex(draw(seed, 40), draw(seed + 1, 40))
     expected = known(lambda z: z * z, z)

@@ -29,7 +29,7 @@ op = assay.Op(
     "slow",
     reference,
     lambda make, n: (make.normal(n),),
-    cases=assay.grid(n=[40_000]),
+    cases=assay.grid(n=[30_000]),  # so few that torch takes one thread, which waits for none
 )
 kept = {}
 
@@ -283,7 +283,7 @@ def cheat(x):
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=() if name == "clock" else pytest.mark.full) for name in TIMED],
+    [pytest.param(name, marks=() if name == "pointer" else pytest.mark.full) for name in TIMED],
 )
 def test_what_cheats_in_timed_calls_is_named_and_the_rest_timed(judge: Judge, name: str) -> None:
     code, word, part = TIMED[name]

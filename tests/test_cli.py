@@ -44,6 +44,7 @@ def assay(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.full
 def test_json_prints_rows_alone_and_the_run_keeps_them(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(WRONG)
     done = assay(tmp_path, "check", "mine.py", "--json", "-k", "eager*")

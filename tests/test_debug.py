@@ -122,6 +122,7 @@ def test_a_wrong_kernel_is_shown_value_by_value(
     assert f"gdb --args {once_line}" in out
 
 
+@pytest.mark.full
 def test_a_right_one_says_so_on_the_case_asked_for(
     file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,6 +134,7 @@ def test_a_right_one_says_so_on_the_case_asked_for(
     assert "python -m pdb -m assay.commands.once" in out
 
 
+@pytest.mark.full
 def test_one_that_dies_shows_what_was_known(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out = debug(capsys, file, "python/dies")
     assert code == 1
@@ -188,6 +190,7 @@ def test_what_the_user_got_wrong_is_said(file: str, capsys: pytest.CaptureFixtur
         debug(capsys, file, "cpp K=3")
 
 
+@pytest.mark.full
 def test_once_runs_in_its_own_process(file: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "assay.commands.once", file, "-k", "cpp", "--case", "n=5"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=100)

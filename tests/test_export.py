@@ -116,6 +116,7 @@ def test_a_cuda_variant_becomes_a_program(
     compiled(to)
 
 
+@pytest.mark.full
 def test_arguments_are_those_of_the_launcher(file: str, tmp_path: Path) -> None:
     to = export(file, "cuda/numbers", tmp_path / "new")
     lines = [line.strip() for line in (to / "main.cu").read_text().splitlines()]

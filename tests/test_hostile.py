@@ -105,6 +105,7 @@ def test_sizes_alignment_and_emptiness_show(judge):
     assert failing(rows, "eager") == {}
 
 
+@pytest.mark.full
 def test_what_the_op_excludes_is_not_asked(judge):
     more = ', excludes=("wide", "x:huge")'
     rows = judge(BLIND.format(name="excludes", more=more) + GELU, zoo=True)
@@ -180,6 +181,7 @@ def test_an_index_of_32_bits_wraps_beyond_2_31_elements_and_no_memory_is_needed(
     assert "64 bits" in words["cpp/wraps"].verdict.advice
 
 
+@pytest.mark.full
 def test_where_eager_itself_is_wrong_nobody_is_asked_and_a_row_says_so(judge):
     rows = judge(OVERFLOWS, zoo=True)
     huge = [r for r in rows if r.case.zoo == "x:huge"]

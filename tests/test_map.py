@@ -264,6 +264,7 @@ def test_elements_that_several_programs_write_are_named(mapped):
     assert not findings(mapped("triton/partial BLOCK=1024"))
 
 
+@pytest.mark.full
 def test_what_no_kernel_wrote_is_told_apart(mapped):
     out = mapped("triton/zeros_first").tensors["output 0"]
     assert not out.never_written
@@ -271,6 +272,7 @@ def test_what_no_kernel_wrote_is_told_apart(mapped):
     assert not out.written_otherwise[:, :128].any()
 
 
+@pytest.mark.full
 def test_launches_are_kept_apart(mapped):
     found = mapped("triton/two_launches")
     assert [one.kernel for one in found.launches] == ["columns", "shifted"]
@@ -362,6 +364,7 @@ def test_interpreter_and_compiled_code_agree_on_who_wrote(mapped):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
 
 
+@pytest.mark.full
 def test_a_case_that_is_too_large_is_refused_by_name(session, tmp_path):
     target = parse("square")
     with pytest.raises(NotRun, match=r"recording who touches .* smaller case: --case"):
@@ -402,6 +405,7 @@ def test_the_picture_is_the_golden_one(mapped):
     assert got == PICTURE.read_text()
 
 
+@pytest.mark.full
 def test_a_picture_covers_each_tensor_and_escapes_its_words(mapped):
     drawn = tree.fromstring(svg(mapped("triton/partial BLOCK=128"), only="output 0"))
     boxes = [e for e in drawn if e.tag.endswith("rect")]

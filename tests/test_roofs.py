@@ -554,6 +554,7 @@ def test_the_ceilings_of_this_cpu(session: Session) -> None:
     assert (found.datasheet, found.device) == (None, "cpu")
 
 
+@pytest.mark.full
 def test_bench_sets_its_times_against_the_ceilings_that_are_kept(
     session: Session,
     judge: Callable[..., list[Row]],
@@ -595,6 +596,7 @@ def test_without_ceilings_and_with_doubtful_ones_there_is_no_share() -> None:
     assert share(roofs(*COPIES))[0]
 
 
+@pytest.mark.full
 def test_threads_that_compute_are_pinned_apart(session: Session) -> None:
     import os
     import subprocess

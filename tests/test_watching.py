@@ -253,6 +253,7 @@ def test_edits_are_judged_anew_and_nothing_else_is(drive: Drive) -> None:
     assert driven.watch.spares.used > 4
 
 
+@pytest.mark.full
 def test_what_hangs_is_abandoned_at_the_next_save(drive: Drive) -> None:
     driven = drive("python*")
     driven.save("return x * 2", "time.sleep(60); return x * 2")
