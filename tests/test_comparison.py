@@ -273,6 +273,17 @@ def test_turning_the_sides_round_turns_the_ratio_round(a: list[float], b: list[f
     assert (there.below, there.above) == pytest.approx((back.above, back.below))
 
 
+def test_two_processes_that_disagree_widely_exclude_nothing() -> None:
+    """Student's t of one degree of freedom at 99.9 % is 637: beyond what a float holds."""
+    a = [row(1e-5, 1), row(1e-1, 2)]
+    found = compared(a, [row(1e-5, 3), row(1e-5, 4)])
+    assert (only(found).word, only(found).seen) == ("cannot tell", math.inf)
+    assert found.summary.exit_code == judge.UNDECIDED
+    assert "sees no less than 10 times" in text(found)
+    assert xml.etree.ElementTree.fromstring(picture.svg(found)).findall(".//*")
+    assert b'"$float":"inf"' in encode(only(found))
+
+
 def test_few_samples_give_no_verdict() -> None:
     short = row()
     assert short.timing
@@ -717,6 +728,7 @@ def test_a_revision_is_compared_with_the_working_tree(tmp_path: Path) -> None:
     words = ("compare", "HEAD:mine.py", "mine.py", "-k", "eager/work", "--budget", "50ms")
     done = assay(folder, *words, "--device", "cpu", "--processes", "2", "--json")
     assert done.returncode in (1, 3), done.stdout + done.stderr
+    assert done.stdout, done.stderr
     *pairs, _ = (json.loads(line) for line in done.stdout.splitlines())
     words_of = {pair["case"]: pair["word"] for pair in pairs}
     assert words_of.pop("n=1000") in ("same", "cannot tell", "slower", "faster")
