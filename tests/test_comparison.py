@@ -676,16 +676,20 @@ def assay(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_a_kernel_with_a_fifth_more_work_fails_the_gate(
     judge: Callable[..., list[Row]], tmp_path: Path
 ) -> None:
-    """Real samples of ten and of twelve sines. Both were timed in one schedule, since what else
-    runs on the machine that tests this may well change more than a fifth from bench to bench."""
-    both = ("eager/work", "eager/more")
-    rows = judge(KERNEL.format(times=10), timed=True, variants=both, budget=1.5)
-    ten, twelve = (next(r for r in rows if r.variant == f"eager/{v}") for v in ("work", "more"))
-    assert ten.timing, ten
-    written(tmp_path / "a.jsonl", machine(), replace(ten, machine="m"))
-    written(tmp_path / "b.jsonl", machine(), replace(twelve, machine="m", variant=ten.variant))
-    slower = assay(tmp_path, "compare", "a.jsonl", "b.jsonl", "--fail-slower", "3%")
-    assert slower.returncode == 1, slower.stdout + slower.stderr
+    """Real samples of ten and of twelve sines, timed in one schedule. It never passes; where the
+    machine was so busy that nobody can tell (4), it is sampled again."""
+    for _ in range(5):
+        both = ("eager/work", "eager/more")
+        rows = judge(KERNEL.format(times=10), timed=True, variants=both, budget=1.0)
+        ten, twelve = (next(r for r in rows if r.variant == name) for name in both)
+        assert ten.timing, ten
+        written(tmp_path / "a.jsonl", machine(), replace(ten, machine="m"))
+        written(tmp_path / "b.jsonl", machine(), replace(twelve, machine="m", variant=ten.variant))
+        slower = assay(tmp_path, "compare", "a.jsonl", "b.jsonl", "--fail-slower", "3%")
+        assert slower.returncode in (1, 4), slower.stdout + slower.stderr
+        if slower.returncode == 1:
+            break
+    assert slower.returncode == 1, slower.stdout
     assert "1 slower" in slower.stdout
     assert max(map(len, slower.stdout.splitlines())) <= 80
     same = assay(tmp_path, "compare", "a.jsonl", "a.jsonl", "--fail-slower", "3%", "--json")
