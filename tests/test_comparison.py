@@ -273,6 +273,17 @@ def test_turning_the_sides_round_turns_the_ratio_round(a: list[float], b: list[f
     assert (there.below, there.above) == pytest.approx((back.above, back.below))
 
 
+def test_two_processes_that_disagree_widely_exclude_nothing() -> None:
+    """Student's t of one degree of freedom at 99.9 % is 637: beyond what a float holds."""
+    a = [row(1e-5, 1), row(1e-1, 2)]
+    found = compared(a, [row(1e-5, 3), row(1e-5, 4)])
+    assert (only(found).word, only(found).seen) == ("cannot tell", math.inf)
+    assert found.summary.exit_code == judge.UNDECIDED
+    assert "sees no less than 10 times" in text(found)
+    assert xml.etree.ElementTree.fromstring(picture.svg(found)).findall(".//*")
+    assert b'"$float":"inf"' in encode(only(found))
+
+
 def test_few_samples_give_no_verdict() -> None:
     short = row()
     assert short.timing
@@ -666,19 +677,20 @@ def assay(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_a_kernel_with_a_fifth_more_work_fails_the_gate(
     judge: Callable[..., list[Row]], tmp_path: Path
 ) -> None:
-    """Real samples of ten and of twelve sines. Both were timed in one schedule, since what else
-    runs on the machine that tests this may well change more than a fifth from bench to bench. If it
-    makes that schedule so noisy that nobody can tell, it is taken again, as the command says."""
+    """Real samples of ten and of twelve sines, timed in one schedule. It never passes; where the
+    machine was so busy that nobody can tell (4), it is sampled again."""
     for _ in range(5):
-        rows = judge(KERNEL.format(times=10), timed=True, variants=("eager/work", "eager/more"))
-        ten, twelve = (next(r for r in rows if r.variant == f"eager/{v}") for v in ("work", "more"))
+        both = ("eager/work", "eager/more")
+        rows = judge(KERNEL.format(times=10), timed=True, variants=both, budget=1.0)
+        ten, twelve = (next(r for r in rows if r.variant == name) for name in both)
         assert ten.timing, ten
         written(tmp_path / "a.jsonl", machine(), replace(ten, machine="m"))
         written(tmp_path / "b.jsonl", machine(), replace(twelve, machine="m", variant=ten.variant))
         slower = assay(tmp_path, "compare", "a.jsonl", "b.jsonl", "--fail-slower", "3%")
-        if slower.returncode != 4:
+        assert slower.returncode in (1, 4), slower.stdout + slower.stderr
+        if slower.returncode == 1:
             break
-    assert slower.returncode == 1, slower.stdout + slower.stderr
+    assert slower.returncode == 1, slower.stdout
     assert "1 slower" in slower.stdout
     assert max(map(len, slower.stdout.splitlines())) <= 80
     same = assay(tmp_path, "compare", "a.jsonl", "a.jsonl", "--fail-slower", "3%", "--json")
@@ -722,6 +734,7 @@ def test_a_revision_is_compared_with_the_working_tree(tmp_path: Path) -> None:
     words = ("compare", "HEAD:mine.py", "mine.py", "-k", "eager/work", "--budget", "50ms")
     done = assay(folder, *words, "--device", "cpu", "--processes", "2", "--json")
     assert done.returncode in (1, 3), done.stdout + done.stderr
+    assert done.stdout, done.stderr
     *pairs, _ = (json.loads(line) for line in done.stdout.splitlines())
     words_of = {pair["case"]: pair["word"] for pair in pairs}
     assert words_of.pop("n=1000") in ("same", "cannot tell", "slower", "faster")

@@ -67,15 +67,20 @@ class Estimate:
     def _ends(self, below: float, above: float) -> tuple[float, float, float]:
         wider = self.between
         return (
-            math.exp(self.middle - below - wider),
-            math.exp(self.middle),
-            math.exp(self.middle + above + wider),
+            _exp(self.middle - below - wider),
+            _exp(self.middle),
+            _exp(self.middle + above + wider),
         )
 
     def seen(self, margin: float) -> float:
         """Smallest slowdown that is called 99 times in 100, as a share: 0.03 is 3 %."""
         needed = max(self.claim_below + self.between, math.log1p(margin))
-        return math.expm1(needed + NormalDist().inv_cdf(POWER) * self.error)
+        return _exp(needed + NormalDist().inv_cdf(POWER) * self.error) - 1
+
+
+def _exp(logarithm: float) -> float:
+    """Infinite where it is beyond a float: two processes that disagree widely exclude nothing."""
+    return math.exp(logarithm) if logarithm < 700 else math.inf
 
 
 def estimate(
