@@ -152,6 +152,7 @@ def test_a_kernelbench_pair(judge):
     assert words(rows) == {"eager": "right", "eager/ModelNew": "right"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("old", "new", "word", "part"),
     [
@@ -201,6 +202,7 @@ def plus_one(x):
 """
 
 
+@pytest.mark.full
 def test_each_configuration_of_an_autotuned_kernel_is_judged_alone(judge, tmp_path):
     """Four blocks of 64 are half of 512 elements: what the others wrote must not complete it."""
     (tmp_path / "tuned.py").write_text(AUTOTUNED)
@@ -243,6 +245,7 @@ def package(tmp_path):
     return tmp_path / "kit"
 
 
+@pytest.mark.full
 def test_a_function_inside_a_package_with_relative_imports(judge, package):
     target = parse(
         f"{package / 'kernels' / 'scale.py'}:scale", like="2 * x", inputs=("x=normal(5)",)
@@ -252,6 +255,7 @@ def test_a_function_inside_a_package_with_relative_imports(judge, package):
     assert words(rows) == {"eager": "right", "eager/scale": "right"}
 
 
+@pytest.mark.full
 def test_a_script_in_a_package_that_checks_at_import(judge, package):
     assert words(judge(package / "script.py")) == {"eager": "right", "eager/scale": "right"}
 
