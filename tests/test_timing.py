@@ -100,7 +100,6 @@ def fragile(x):
     assert one(rows, "eager").timing
 
 
-@pytest.mark.full
 def test_a_kernel_that_raises_only_when_timed_keeps_the_others(judge: Judge) -> None:
     rows = judge(
         HEAD
