@@ -73,6 +73,7 @@ class Events:
     def __post_init__(self) -> None:
         self.wait = self.wait or 2 * self.host_seconds + MARGIN_SECONDS
         self.wait = min(self.wait, MOST_SLEEP_SECONDS)
+        self._least = self.wait
 
     def sample(self) -> float:
         """Seconds between the events, without their fixed cost."""
@@ -82,11 +83,10 @@ class Events:
 
     def _window(self) -> tuple[float, bool]:
         """Seconds, and whether launch time is in them whatever was tried."""
-        least = 2 * self.host_seconds + MARGIN_SECONDS
         for _ in range(TRIES):
             seconds, late = self._once()
             if not late:
-                self.wait = max(min(least, self.wait), CALMER * self.wait)
+                self.wait = max(self._least, CALMER * self.wait)
                 return seconds, False
             self.retaken += 1
             self.wait = min(2 * self.wait, MOST_SLEEP_SECONDS)

@@ -42,7 +42,7 @@ def period(call: Callable[[], None], about: float) -> Period:
     """
     fewest = max(1, min(MOST_COPIES // 4, math.ceil(FILL_SECONDS / 4 / max(about, 1e-9))))
     sizes = fewest, 2 * fewest, 4 * fewest
-    replays = [_captured(call, size) for size in sizes]
+    replays = [captured(call, size) for size in sizes]
     times: list[list[float]] = [[] for _ in sizes]
     for _ in range(REPLAYS):
         for found, graph in zip(times, replays):
@@ -57,7 +57,8 @@ def of(sizes: tuple[int, int, int], times: list[float]) -> Period:
     return Period(slope, times[1] / line - 1)
 
 
-def _captured(call: Callable[[], None], copies: int) -> torch.cuda.CUDAGraph:
+def captured(call: Callable[[], None], copies: int) -> torch.cuda.CUDAGraph:
+    """A graph of so many copies of a call. Raises what capturing raises."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         for _ in range(copies):

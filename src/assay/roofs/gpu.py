@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from ..clock import events
+from ..clock import events, graphs
 from ..clock.witness import Witness
 from ..errors import NotRun
 from .kernels import Kernels
@@ -100,7 +100,7 @@ class Gpu:
     def graph_node(self) -> Ask:
         call = self.kernels.call("nothing", 1, 32)
         call()
-        short, long = (self._hot(_graph(call, n).replay) for n in (NODES, 4 * NODES))
+        short, long = (self._hot(graphs.captured(call, n).replay) for n in (NODES, 4 * NODES))
         clock = _Slope(short, long)
         return Ask("graph node", "s", 3 * NODES, [Candidate("4n nodes less n nodes", clock)])
 
@@ -300,15 +300,6 @@ def _must(name: str, right: bool) -> None:
 
 def _no_flush() -> None:
     """For kernels that find or make their own state of the cache."""
-
-
-def _graph(call: Callable[[], None], nodes: int) -> Any:
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(nodes):
-            call()
-    graph.replay()
-    return graph
 
 
 @dataclass
