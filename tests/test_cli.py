@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from command import assay
 
 from assay.rows import decode, find_run, read
 from assay.types import Machine, Row, Strength
@@ -31,17 +32,6 @@ def added(x):
     return x + x
 """
 WRONG = OP + '\n@op.variant("eager/wrong")\ndef wrong(x):\n    return x.clone()\n'
-
-
-def assay(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "assay.cli", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        env={**os.environ, "COLUMNS": "80"},
-    )
 
 
 @pytest.mark.full

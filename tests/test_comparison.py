@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
-import os
 import random
 import subprocess
-import sys
 import xml.etree.ElementTree
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import command
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -662,15 +662,7 @@ def more(x):
 '''
 
 
-def assay(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "assay.cli", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1"},
-    )
+assay = functools.partial(command.assay, NO_COLOR="1")
 
 
 @pytest.mark.full
