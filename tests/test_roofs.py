@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from assay import hardware
-from assay.clock import floor, schedule
+from assay.clock import floor, made
 from assay.clock.floor import Work
 from assay.commands import roofs as command
 from assay.errors import AssayError, NotRun, RowsError
@@ -587,7 +587,7 @@ op = assay.Op("twice", lambda x: 2 * x, lambda make, n: (make.normal(n),),
 
 def test_without_ceilings_and_with_doubtful_ones_there_is_no_share() -> None:
     def share(*known: Roofs) -> tuple[Share | None, str]:
-        return schedule._share(SQUARE, 1e-3, "cold L2", "cuda:0", {r.device: r for r in known})
+        return made._share(SQUARE, 1e-3, "cold L2", "cuda:0", {r.device: r for r in known})
 
     missing = "no ceilings of cuda:0 are known: `assay roofs --device cuda:0` measures them"
     assert share() == (None, missing)

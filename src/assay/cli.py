@@ -109,6 +109,15 @@ def bench(
     kernelbench: Bench = None,
     zoo: Zoo = False,
     watch: Watch = False,
+    cache: Annotated[
+        str, typer.Option("--cache", help="Before each sample: cold, dirty, hot or rotated.")
+    ] = "",
+    sustained: Annotated[
+        str | None, typer.Option("--sustained", help="GPU: then run each on and on: 5s.")
+    ] = None,
+    details: Annotated[
+        bool, typer.Option("--details", help="Host, device and wall time, memory, rates apart.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Is it right, and how fast? Checks, then times together what is right."""

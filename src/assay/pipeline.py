@@ -17,6 +17,8 @@ from typing import Any
 
 import msgspec
 
+from .clock.made import Known
+from .clock.protocol import USUAL, Wish
 from .clock.schedule import Timer
 from .describe import CaseFacts, OpFacts, VariantFacts
 from .errors import AssayError, OpError
@@ -25,6 +27,8 @@ from .processes import Ended
 from .roofs.store import stored
 from .sanitize import Sanitizer, reason_not_to
 from .sanitize import tool as sanitizer
+from .selftest.store import load as rulers_of
+from .selftest.store import noise_of
 from .session import Session, Stopped
 from .target import Target
 from .types import OUTCOMES, Case, Machine, Roofs, Row, Scalar, Strength, replace
@@ -59,6 +63,8 @@ class Request:
     """Judges on hostile inputs too, which are made of the Op's cases."""
     sanitize: bool = False
     """Runs each kernel that is right, or that died, once more under compute-sanitizer's tools."""
+    wish: Wish = USUAL
+    """What is asked of timing beyond the usual."""
     drop_barriers: bool = False
     """Leaves each barrier of a right kernel out in turn, where its compiled code is watched."""
 
@@ -82,13 +88,22 @@ def run(
     machine = session.machine()
     yield machine
     device = chosen_device(request.device, machine)
-    roofs = stored(machine) if request.timed else []
-    yield from roofs
+    known = known_of(machine)
+    if request.timed:
+        yield from known.roofs.values()
     for target in request.targets:
         wanted = {n: v for n, v in (request.case or {}).items() if n != "zoo"}
         for op in describe(session, target, wanted, request.dtypes):
             conditions = conditions_of(request, target, machine, device)
-            yield from _Loop(session, request, progress, conditions, machine, op, roofs).rows()
+            yield from _Loop(session, request, progress, conditions, known, op).rows()
+
+
+def known_of(machine: Machine) -> Known:
+    """What was measured on this machine before: its ceilings, and the noise of its clock."""
+    devices = ["cpu", *(f"cuda:{index}" for index in range(len(machine.gpus)))]
+    rulers = {device: rulers_of(machine.id, device) for device in devices}
+    noise = {device: noise_of(ruler) for device, ruler in rulers.items() if ruler}
+    return Known(machine, {one.device: one for one in stored(machine)}, noise)
 
 
 def describe(
@@ -160,13 +175,11 @@ class _Loop:
         request: Request,
         progress: Progress,
         conditions: Conditions,
-        machine: Machine,
+        known: Known,
         op: OpFacts,
-        roofs: list[Roofs],
     ):
         self.session, self.request, self.progress = session, request, progress
-        self.conditions, self.machine, self.op = conditions, machine, op
-        self.roofs = roofs
+        self.conditions, self.known, self.op = conditions, known, op
         self.variants = chosen(op, request.variants)
         self.only = str((request.case or {}).get("zoo", ""))
         """The one kind of hostile input that is asked for by `--case zoo=...`."""
@@ -277,7 +290,7 @@ class _Loop:
         if not self.request.sanitize:
             return lambda row: row
         program = sanitizer.find()
-        why_not = reason_not_to(self.conditions.device, self.machine.no_gpu, program)
+        why_not = reason_not_to(self.conditions.device, self.known.machine.no_gpu, program)
         args = self.session, self.conditions, oracle, why_not, program, self.progress.note
         return Sanitizer(*args).row
 
@@ -300,9 +313,8 @@ class _Loop:
     def _timed(self, oracle: Oracle, cases: list[CaseFacts]) -> Iterator[Row]:
         seconds = self.request.budget or (QUICK_SECONDS if self.request.quick else FULL_SECONDS)
         order = [v.name for v in self.variants]
-        with Timer(
-            self.session, self.conditions, oracle, self.machine, seconds, self.roofs
-        ) as timer:
+        wish = self.request.wish
+        with Timer(self.session, self.conditions, oracle, self.known, seconds, wish) as timer:
             for number, case in enumerate(cases):
                 mine = [r for r in self.held if r.case == case.case]
                 if not mine:

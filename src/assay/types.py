@@ -9,10 +9,17 @@ from typing import Any
 
 import msgspec
 
+from .timings import SCHEMA as SCHEMA
+from .timings import Floor as Floor
+from .timings import Memory as Memory
+from .timings import Roof as Roof
+from .timings import Roofs as Roofs
+from .timings import Share as Share
+from .timings import Sustained as Sustained
+from .timings import Timing as Timing
+
 Scalar = int | float | bool | str
 
-SCHEMA = 1
-"""Version of the row format; raised only when an old reader would misread a new row."""
 
 PASS, FAIL, NO_EVIDENCE, ABSENT = "pass", "fail", "no evidence", "absent"
 
@@ -146,146 +153,6 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         return OUTCOMES[self.word]
 
 
-class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """Every sample in time order, in seconds a call, and the conditions they were taken under."""
-
-    samples: tuple[float, ...]
-    method: str
-    """`wall` (CPU: host clock), `events` (GPU: event to event behind a full queue)."""
-    cache: str
-    """`hot` (same buffers again) or `cold L2` (flushed before each sample)."""
-    schedule: str
-    """Id of the schedule; ratios are formed only between timings that share it."""
-    rounds: tuple[int, ...]
-    """For each sample, the round of the schedule that it was taken in."""
-    calls: int = 1
-    """Calls a sample; a sample is divided by it."""
-    windows: int = 1
-    """Windows of one call that a sample is the mean of (GPU)."""
-    median: float
-    low: float
-    high: float
-    """95 % interval of the median, by moving-block bootstrap."""
-    steady: str = ""
-    """Empty, or how the samples drift or fall into modes."""
-    threads: int | None = None
-    null_seconds: float | None = None
-    """What an empty window reads on the same clock."""
-    fixed_seconds: float | None = None
-    """What two events read more than CUPTI's span of the same kernel (GPU). Samples are free of it;
-    0 where CUPTI could not tell, and then a note says so."""
-    warmup_seconds: float | None = None
-    warmup_calls: int | None = None
-    first_call_seconds: float | None = None
-    """The very first call in this process: compiling, loading and all."""
-    host_seconds: float | None = None
-    """How long the host needs to queue one call (GPU)."""
-    clock_hz: tuple[float, float] | None = None
-    """Lowest and highest SM clock seen beside the samples."""
-    watts: tuple[float, float] | None = None
-    """The same of the GPU's power, by NVML's moving average."""
-    celsius: tuple[float, float] | None = None
-    """The same of its temperature."""
-    copy_rate: float | None = None
-    """Bytes a second (read + written) of a large copy, measured in the same schedule."""
-    kernels: int | None = None
-    """Kernels, copies and fills that CUPTI saw one call run (GPU)."""
-    kernel_seconds: float | None = None
-    """Sum of their durations, traced in a pass of its own; the median of several calls."""
-    span_seconds: float | None = None
-    """From the first start to the last end on the current stream, traced in the same pass."""
-    seed: int | None = None
-    notes: tuple[str, ...] = ()
-    floor: Floor | None = None
-    """The least that a call can take here; None where no data sheet says."""
-    share: Share | None = None
-    """How much of a measured ceiling it reaches."""
-    no_share: str = ""
-    """Why there can be none; empty too where none of this size was measured."""
-
-
-class Floor(msgspec.Struct, frozen=True, kw_only=True):
-    """The least time that one call can take: from data sheets, so that nothing honest is below."""
-
-    seconds: float
-    by: str
-    """What takes that long: `moving 134,217,728 bytes at 3,352 GB/s`."""
-    bytes: int | None = None
-    """Bytes that DRAM must move, in this state of the cache."""
-
-
-class Share(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a ceiling a time reaches, of ceilings measured on the same machine."""
-
-    value: float
-    """What the ceiling takes over what the call takes: 0.97."""
-    of: str
-    """The ceiling that binds: `copy`, `bfloat16 matrix`, `empty launch`."""
-    roofs: str
-    """Id of the Roofs that it is of."""
-
-
-class Roof(msgspec.Struct, frozen=True, kw_only=True):
-    """One ceiling: the fastest of several kernels that do nothing but one thing."""
-
-    name: str
-    """`read`, `write`, `copy`, `shared memory`, `float32 FMA`, `tf32 matrix`, `empty launch`."""
-    unit: str
-    """`B/s`, `FLOP/s`, or `s` where it is a time."""
-    value: float
-    """The median, in that unit."""
-    low: float
-    high: float
-    """95 % interval of the median."""
-    samples: tuple[float, ...]
-    """Seconds of each sample in time order, all of the kernel named by `by`."""
-    work: float = 1.0
-    """Bytes or FLOP of a sample; for a time, how many of it a sample holds."""
-    bytes: int | None = None
-    """Bytes that one pass moves, read and written: the size class of a rate of memory."""
-    shape: str = ""
-    """Of a matrix product: `4096^3`, its sides."""
-    cache: str = ""
-    """`cold L2`, `hot`, or `in cache`: passes over data that the cache holds."""
-    by: str
-    """The kernel that was fastest: `torch.sum`, `copy_tiles`."""
-    beaten: tuple[str, ...] = ()
-    """The kernels that were slower."""
-    clock_hz: tuple[float, float] | None = None
-    """Lowest and highest SM clock seen beside the samples; None where NVML does not tell."""
-    steady: str = ""
-
-    @property
-    def seconds(self) -> float:
-        """The median as a time: of one pass over `bytes`, of one product, of one launch."""
-        if self.unit == "s":
-            return self.value
-        return (self.bytes if self.bytes is not None else self.work) / self.value
-
-
-class Roofs(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="roofs"):
-    """The ceilings of one device, measured; kept by what could change them."""
-
-    schema: int = SCHEMA
-    id: str
-    device: str
-    """`cpu` or `cuda:0`."""
-    key: dict[str, str]
-    """Card, driver, torch, clocks: with another of any of them they are measured anew."""
-    time: str
-    """When they were measured, UTC, ISO 8601."""
-    roofs: tuple[Roof, ...]
-    absent: dict[str, str] = {}
-    """What could not be measured, and why."""
-    datasheet: float | None = None
-    """Bytes a second of DRAM by the data sheet."""
-    source: str = ""
-    """Where that comes from."""
-    doubtful: str = ""
-    """Why no percentage of these can be believed; empty: nothing speaks against them."""
-    notes: tuple[str, ...] = ()
-
-
 class Compiled(msgspec.Struct, frozen=True, kw_only=True):
     """What a compiler says of one kernel. Bytes are per thread, shared memory per block."""
 
@@ -379,6 +246,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="row"
     timing: Timing | None = None
     not_timed: str = ""
     """Why a right kernel has no timing."""
+    rejected: Timing | None = None
+    """The samples that give no number, as they were taken; `not_timed` says why."""
     bytes: int | None = None
     """Bytes that must move: by default each input read once and each output written once."""
     flops: int | None = None

@@ -35,7 +35,7 @@ MOST_SLEEP_SECONDS = 0.02
 
 
 class Flush:
-    """Refills the L2 of a device."""
+    """Refills the L2 of a device by reads."""
 
     def __init__(self, device: str):
         self.l2_bytes = torch.cuda.get_device_properties(device).L2_cache_size
@@ -44,6 +44,10 @@ class Flush:
 
     def __call__(self) -> None:
         torch.sum(self._buffer, dim=0, dtype=torch.int64, out=self._sum)
+
+    def write(self) -> None:
+        """The same by writes, which leaves lines that must be written back."""
+        self._buffer.fill_(1)
 
 
 @dataclass

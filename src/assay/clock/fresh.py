@@ -11,13 +11,12 @@ import random
 import secrets
 import statistics
 import time
-from collections.abc import Iterable
-from typing import Protocol
 
 import torch
 
 from ..processes.channel import Channel
 from ..verdict.tamper import Taken, Tampered
+from .contents import Contents
 from .member import Lost, Member
 from .protocol import Plan
 
@@ -27,14 +26,6 @@ AGAIN = 4
 """Calls on the same values, of which the fastest counts: a slow one would hide what is kept."""
 MORE = 7
 """New values again, before a kernel is accused: one slow call may be anybody's."""
-
-
-class Contents(Protocol):
-    """The values of the inputs."""
-
-    def renew(self, seed: int) -> None: ...
-
-    def fill(self, member: Member, which: Iterable[int]) -> None: ...
 
 
 class Last:
@@ -94,7 +85,7 @@ class Last:
 
     def _timed(self, member: Member) -> float:
         """Seconds of one call on the present values, which were just put in place."""
-        self.contents.fill(member, range(len(member.inputs)))
+        self.contents.fill(member, range(len(member.inputs[0])))
         return member.guarded(self.state, self.noted, lambda: _seconds(member))
 
 

@@ -36,18 +36,31 @@ class Member:
     device: str
     outputs: list[Any]
     """What the last call returned, as the only thing in a list."""
-    inputs: list[Any]
+    inputs: list[list[Any]]
+    """Sets of inputs that calls take in turn; one, where nothing is rotated."""
     samples: list[float] = field(default_factory=list)
     rounds: list[int] = field(default_factory=list)
     warm_calls: int = 0
     warm_seconds: float = 0.0
     first_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    still: bool = False
+    """Whether its times stayed where they were before samples were kept."""
+    interrupted: list[int] = field(default_factory=list)
+    """Samples during which this process was put aside for another (CPU)."""
+    persisting: int = 0
+    """Bytes of L2 that it set aside."""
     spent: float = 0.0
     facts: dict[str, Any] = field(default_factory=dict)
     seen: dict[str, Any] = field(default_factory=dict)
     """What CUPTI saw of one call."""
     kept: list[Ran] = field(default_factory=list)
     """Outputs of timed calls, for the oracle."""
+
+    @property
+    def kind(self) -> str:
+        """`cuda` or `cpu`."""
+        return self.device.partition(":")[0]
 
     def done(self, rounds: int, least: int, seconds: float) -> bool:
         """Whether a slow kernel has what it needs, and leaves the time to the others."""

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from ..types import Floor
 
 NEAR = 0.97
 """A time is refused below this share of the floor: clocks and byte counts are not exact."""
 LATE_SHARE = 0.05
+HELD_SHARE = 0.05
+BROKEN = (
+    "hardware slowdown",
+    "hardware thermal slowdown",
+    "software thermal slowdown",
+    "hardware power brake",
+)
+"""Under these a card is not what its data sheet says. A power cap is how a card works: a note."""
 AGREE, AGREE_SECONDS = 0.05, 5e-7
 """How far events may be from CUPTI's span, or so much a kernel: the gaps between kernels come out
 up to 0.5 us apart when they are traced."""
@@ -28,6 +37,9 @@ def refuse(
     elsewhere: int = 0,
     span_seconds: float | None = None,
     uneven: str = "",
+    persisting: int = 0,
+    held: Mapping[str, Sequence[int]] = MappingProxyType({}),
+    clock_hz: tuple[float, float] | None = None,
 ) -> str:
     """Empty, or why these samples give no number.
 
@@ -36,6 +48,8 @@ def refuse(
     kernels: what CUPTI saw one call run; None if it was not asked.
     elsewhere: how many of those ran on another stream.
     span_seconds: from first start to last end of a call, by CUPTI. uneven: how calls differ in it.
+    persisting: bytes of L2 that it set aside. held: of what holds clocks down, which samples.
+    clock_hz: lowest and highest SM clock beside the samples.
     """
     if not samples or not all(math.isfinite(s) for s in samples):
         return "the clock gave no finite time"
@@ -62,6 +76,15 @@ def refuse(
             f"host-bound: in {late} of {len(samples)} samples the GPU waited for the launch{took}; "
             "does the call synchronise, or copy to the host?"
         )
+    if persisting:
+        return (
+            f"it set {persisting:,} bytes of L2 aside for persisting lines, which no flush drives "
+            "out: its cache is neither cold nor the same for the others; reset the limit, or time "
+            "it with --cache hot in a program of your own"
+        )
+    broken = _broken(held, len(samples), clock_hz)
+    if broken:
+        return broken
     apart = _apart(median, span_seconds, kernels)
     if apart:
         return apart
@@ -71,6 +94,21 @@ def refuse(
             f"{1e6 * floor.seconds:.2f} us ({floor.by}); look for a kept answer, work on another "
             "stream, an early return, a hot cache, or a wrong count of bytes or FLOP"
         )
+    return ""
+
+
+def _broken(
+    held: Mapping[str, Sequence[int]], samples: int, clock_hz: tuple[float, float] | None
+) -> str:
+    """Empty, or that the card was too hot, or badly fed, to be what it is."""
+    for name in BROKEN:
+        count = len(held.get(name, ()))
+        if count > HELD_SHARE * samples:
+            low, high = (1e-6 * hz for hz in clock_hz or (0.0, 0.0))
+            return (
+                f"throttled: {name} in {count} of {samples} samples, at {low:.0f} to {high:.0f} "
+                "MHz; let the card cool, see what else uses it, and measure again"
+            )
     return ""
 
 

@@ -78,11 +78,13 @@ def summary(readings: list[Reading]) -> dict[str, Any]:
     }
 
 
+def held(readings: list[Reading]) -> dict[str, list[int]]:
+    """Of each reason, the indices of the readings in which it held the clocks down."""
+    found = {n: [i for i, r in enumerate(readings) if r.reasons & b] for b, n in REASONS.items()}
+    return {name: indices for name, indices in found.items() if indices}
+
+
 def throttled(readings: list[Reading]) -> tuple[str, ...]:
     """`software power cap in 12 of 40 readings`, for each reason that was ever there."""
-    found = []
-    for bit, name in REASONS.items():
-        count = sum(bool(r.reasons & bit) for r in readings)
-        if count:
-            found.append(f"{name} in {count} of {len(readings)} readings")
-    return tuple(found)
+    count = len(readings)
+    return tuple(f"{name} in {len(at)} of {count} readings" for name, at in held(readings).items())

@@ -19,6 +19,25 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     judge: str
 
 
+STATES = ("cold", "dirty", "hot", "rotated")
+"""`cold`: refilled by reads, so that reads miss and no write-back is owed. `dirty`: by writes, as
+most clocks do: a kernel then pays for writing back up to a cacheful. `rotated`: `sets_for`."""
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user may ask of timing beyond the usual."""
+
+    cache: str = ""
+    """One of STATES; empty: what is usual on the device."""
+    sustained: float = 0.0
+    """Seconds for which each kernel on a GPU runs on and on at the end; 0: not at all."""
+    period: bool = False
+    """Whether each is captured in CUDA graphs at the end."""
+
+
+USUAL = Wish()
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One schedule."""
 
@@ -36,6 +55,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     scratch: str
     state: str
     llc_bytes: int
+    wish: Wish
 
 
 SHORT_SECONDS, SHORT_WINDOWS = 20e-6, 5

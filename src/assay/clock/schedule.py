@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +13,12 @@ import msgspec
 from ..errors import AssayError
 from ..processes import Child, Ended, TimedOut
 from ..session import Session, threads_for
-from ..types import FAIL, OUTCOMES, Machine, Roofs, Row, Share, Timing, replace
+from ..types import FAIL, OUTCOMES, Machine, Row, replace
 from ..verdict.judge import Conditions, Oracle, foreign
 from ..verdict.protocol import Ran, Spec
-from . import floor, plausible
-from .protocol import Entry, Plan
-from .statistics import interval, steadiness
+from . import made
+from .made import Known
+from .protocol import Entry, Plan, Wish
 
 LOAD_SECONDS, SAMPLE_SECONDS = 600.0, 120.0
 
@@ -34,13 +31,13 @@ class Timer:
         session: Session,
         conditions: Conditions,
         oracle: Oracle,
-        machine: Machine,
+        known: Known,
         seconds: float,
-        roofs: Sequence[Roofs] = (),
+        wish: Wish,
     ):
+        """seconds: of sampling, a case."""
         self.session, self.conditions, self.oracle = session, conditions, oracle
-        self.machine, self.seconds = machine, seconds
-        self.roofs = {one.device: one for one in roofs}
+        self.known, self.seconds, self.wish = known, seconds, wish
         self._stack = contextlib.ExitStack()
         self._child: Child | None = None
 
@@ -61,11 +58,12 @@ class Timer:
             folder = self.session.folder()
             plan = _plan(
                 self.conditions,
-                self.machine,
+                self.known.machine,
                 [rows[i] for i in left],
                 self.oracle.specs(rows[0].case, self.conditions.seed),
                 self.seconds,
                 folder,
+                self.wish,
             )
             outcome = self._one(plan)
             if isinstance(outcome, _Lost):
@@ -74,9 +72,7 @@ class Timer:
                 shutil.rmtree(folder, ignore_errors=True)
                 continue
             for number, index in enumerate(left):
-                done[index] = outcome.row(
-                    number, rows[index], self.oracle, self.machine, plan, self.roofs
-                )
+                done[index] = outcome.row(number, rows[index], self.oracle, plan, self.known)
             shutil.rmtree(folder, ignore_errors=True)
             break
         return done
@@ -87,7 +83,7 @@ class Timer:
         child = self._child or self._start(name)
         try:
             child.send(plan=msgspec.to_builtins(plan))
-            return _listen(self.session, child, plan, failed)
+            done = _listen(self.session, child, plan, failed)
         except TimedOut:
             self._end()
             return _Lost(_culprit(plan), "timed out", "no answer while it was timed; it was ended")
@@ -105,6 +101,14 @@ class Timer:
                 return _Lost(index, *failed[index])
             how = f"right when judged; when timed, it ended its process with {ended.status.label}"
             return _Lost(index, "crashed", how)
+        try:
+            _details(self.session, child, plan, done)
+        except (TimedOut, Ended):
+            self._end()
+            if self.session.stopped.is_set():
+                raise
+            self.session.say(f"{name}: a kernel ended it after it was timed")
+        return done
 
     def _start(self, name: str) -> Child:
         threads = threads_for(1)
@@ -131,6 +135,7 @@ def _plan(
     specs: list[dict[str, Any]],
     seconds: float,
     folder: Path,
+    wish: Wish,
 ) -> Plan:
     state = folder / "state"
     state.write_bytes(b"\0")
@@ -149,6 +154,7 @@ def _plan(
         scratch=str(folder),
         state=str(state),
         llc_bytes=machine.llc_bytes or 0,
+        wish=wish,
     )
 
 
@@ -187,6 +193,21 @@ def _listen(
             return _Done(message["done"], failed, "", fresh)
 
 
+def _details(session: Session, child: Child, plan: Plan, done: _Done) -> None:
+    """Adds what is measured after the samples. Raises Ended or TimedOut, and has lost none then."""
+    if not (plan.wish.period or plan.wish.sustained) or plan.device == "cpu" or not done.results:
+        return
+    for said in done.results.values():  # until it is there
+        said["no_period"] = "the process ended first" if plan.wish.period else ""
+    while True:
+        message = child.receive(SAMPLE_SECONDS + plan.wish.sustained)
+        if "over" in message:
+            return
+        said = done.results[message.pop("detail")]
+        said.pop("no_period")
+        said |= message
+
+
 class _Done:
     """What a timing process measured."""
 
@@ -201,15 +222,7 @@ class _Done:
         self.failed, self.refused, self.fresh = failed, refused, fresh
         self.schedule = secrets.token_hex(5)
 
-    def row(
-        self,
-        number: int,
-        row: Row,
-        oracle: Oracle,
-        machine: Machine,
-        plan: Plan,
-        roofs: Mapping[str, Roofs],
-    ) -> Row:
+    def row(self, number: int, row: Row, oracle: Oracle, plan: Plan, known: Known) -> Row:
         if self.refused:
             return replace(row, not_timed=self.refused)
         if number in self.failed:
@@ -224,76 +237,11 @@ class _Done:
                 reason = f"right when judged; in the timed calls: {verdict.detail}"
                 word = "stale answer" if _is_old(oracle, row, ran, plan) else verdict.word
                 return replace(_failed(row, word, reason), verdict=replace(verdict, word=word))
-        low, middle, high = interval(said["samples"])
-        work = _work(row, plan)
-        least = floor.floor(
-            work,
-            machine.gpu(row.device),
-            cold=said["cache"] != "hot",
-            copy_rate=said["copy_rate"],
-            null_seconds=_null(said),
-        )
-        why = plausible.refuse(
-            said["samples"],
-            middle,
-            null_seconds=said["null_seconds"],
-            late=said["late"],
-            host_seconds=said["host_seconds"],
-            floor=least,
-            kernels=said.get("kernels"),
-            elsewhere=said.get("elsewhere", 0),
-            fixed_seconds=said["fixed_seconds"],
-            span_seconds=said.get("span_seconds"),
-            uneven=said.get("uneven", ""),
-        )
+        timing = made.timing(said, row, plan, self.schedule, known)
+        why = made.refused(said, timing)
         if why:
-            return replace(row, not_timed=why)
-        reached, no_share = _share(work, middle, said["cache"], row.device, roofs)
-        timing = Timing(
-            samples=tuple(said["samples"]),
-            rounds=tuple(said["rounds"]),
-            calls=said["calls"],
-            windows=said["windows"],
-            method=said["method"],
-            cache=said["cache"],
-            schedule=self.schedule,
-            median=middle,
-            low=low,
-            high=high,
-            steady=steadiness(said["samples"]),
-            threads=plan.threads if row.device == "cpu" else None,
-            null_seconds=said["null_seconds"],
-            fixed_seconds=said["fixed_seconds"],
-            warmup_seconds=said["warm_seconds"],
-            warmup_calls=said["warm_calls"],
-            first_call_seconds=said["first_seconds"],
-            host_seconds=said["host_seconds"],
-            clock_hz=_pair(said["clock_hz"]),
-            watts=_pair(said["watts"]),
-            celsius=_pair(said["celsius"]),
-            copy_rate=said["copy_rate"],
-            kernels=said.get("kernels"),
-            kernel_seconds=said.get("kernel_seconds"),
-            span_seconds=said.get("span_seconds"),
-            seed=plan.seed,
-            notes=_notes(said),
-            floor=least,
-            share=reached,
-            no_share=no_share,
-        )
+            return replace(row, not_timed=why, rejected=timing)
         return replace(row, timing=timing)
-
-
-def _null(said: dict[str, Any]) -> float | None:
-    """What nothing reads in the time of the samples; None where less than nothing is left of it."""
-    if said["null_seconds"] is None:
-        return None
-    left = float(said["null_seconds"]) - float(said["fixed_seconds"] or 0.0)
-    return left if left > 0 else None
-
-
-def _pair(values: list[float] | None) -> tuple[float, float] | None:
-    return (float(values[0]), float(values[1])) if values else None
 
 
 def _own_word(word: str, reason: str) -> tuple[str, str]:
@@ -321,48 +269,6 @@ def _is_old(oracle: Oracle, row: Row, ran: dict[str, Any], plan: Plan) -> bool:
         == "right"
         for seed in seeds
     )
-
-
-def _notes(said: dict[str, Any]) -> tuple[str, ...]:
-    notes = []
-    if said["retaken"]:
-        notes.append(f"{said['retaken']} samples taken again: the launch was not hidden")
-    if said.get("no_witness"):
-        notes.append(f"no-cupti: {said['no_witness']}; what events add is still in the times")
-    if said.get("uneven"):
-        notes.append(said["uneven"])
-    if said.get("no_nvml"):
-        notes.append(f"clocks and power are not known: {said['no_nvml']}")
-    notes += [f"held down: {reason}" for reason in said["throttled"]]
-    return tuple(notes)
-
-
-def _work(row: Row, plan: Plan) -> floor.Work:
-    """What one call must do; what it writes is the size of its outputs."""
-    written = sum(prod(spec.shape) * _item_bytes(spec.dtype) for spec in plan.specs)
-    kind = floor.kind_of(row.precision, str(row.case.values.get("dtype", "")))
-    return floor.Work(row.bytes, written, row.flops, kind)
-
-
-def _item_bytes(dtype: str) -> int:
-    """Of an element, by the number in torch's name of its dtype; `bool` has none, and one byte."""
-    bits = re.search(r"\d+", dtype)
-    return int(bits[0]) // 8 if bits else 1
-
-
-NO_ROOFS = "no ceilings of {device} are known: `assay roofs --device {device}` measures them"
-
-
-def _share(
-    work: floor.Work, seconds: float, cache: str, device: str, known: Mapping[str, Roofs]
-) -> tuple[Share | None, str]:
-    """The share of a ceiling, and why there can be none."""
-    roofs = known.get(device)
-    if roofs is None:
-        return None, NO_ROOFS.format(device=device)
-    if roofs.doubtful:
-        return None, f"ceiling doubtful: {roofs.doubtful}"
-    return floor.share(work, seconds, cache, roofs), ""
 
 
 def _failed(row: Row, word: str, reason: str) -> Row:

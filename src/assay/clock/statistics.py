@@ -12,6 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..timings import Timing
+
 DRAWS = 2000
 LEAST_BLOCKS = 10
 
@@ -130,6 +132,14 @@ def tick(samples: Sequence[float]) -> float:
     """The clock's step: the smallest difference between two samples that differ; 0 if none do."""
     steps = np.diff(np.unique(np.round(np.asarray(samples, dtype=float), 12)))
     return float(steps.min()) if len(steps) else 0.0
+
+
+def margin(timings: Sequence[Timing], least: float = MARGIN) -> float:
+    """The smallest relative difference that can be claimed of these: `least`, what equal kernels
+    differ by here (q, where the clock was tried), or a step of the clock."""
+    floors = [timing.noise or 0.0 for timing in timings]
+    step = tick([value for timing in timings for value in timing.samples])
+    return max(least, *floors, step / min(timing.median for timing in timings))
 
 
 def verdict(low: float, middle: float, high: float, margin: float = MARGIN) -> str:

@@ -8,13 +8,15 @@ file, so that the parent can name the one that brought the process down.
 
 from __future__ import annotations
 
+import itertools
+import math
 import mmap
 import random
 import secrets
 import statistics
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -29,31 +31,31 @@ from ..processes.channel import Channel
 from ..target import load_op
 from ..verdict.buffers import POISONS, fence_like, fenced
 from ..verdict.tamper import Taken, Tampered, taken
-from . import cpu, events, fresh
+from . import caches, cpu, details, events, fresh, noise, warm
+from .beside import Beside
+from .contents import Contents, described
+from .gpu import Gpu
+from .gpu import gpu as gpu_of
 from .member import Lost, Member
-from .power import Nvml, Reading, summary
 from .protocol import Entry, Plan, windows_for
 from .statistics import interval
 
-LEAST_ROUNDS, GOOD_ROUNDS, WARM_ROUNDS = 12, 32, 2
+LEAST_ROUNDS, GOOD_ROUNDS = 12, 32
 GOOD_WIDTH = 0.0025
 """Half-width of the interval of the median, relative, at which a kernel is known well enough."""
-WARM_SECONDS = 0.1
+WARM_SHARE, WARM_SECONDS = 0.5, 3.0
+"""Warming up together may take this share of the sampling time, and no longer than that."""
 SWAP_ROUNDS = 8
 """Every so many rounds the inputs get other values, in the same memory, so that an answer kept from
 an earlier call is a wrong one."""
-COPY_BYTES = 1 << 28
-DRAWN_BYTES = 1 << 20
-"""What a copy on the CPU holds, over and over: a CPU's memory compresses nothing, and drawing all
-of it takes a second."""
 FAIR_SHARE = 0.5
 """Share of the sampling time after which a kernel takes part in no further round."""
-COPY_ROUNDS = frozenset([*range(0, 32, 4), *range(64, 100_000, 64)])
 
 
 def main(channel: Channel, threads: int, device: str) -> None:
     """Runs schedules, one after the other, as long as the parent sends plans."""
     torch.set_num_threads(threads)
+    cpus = noise.pin(threads)
     if device.startswith("cuda"):
         torch.cuda.set_device(device)
         torch.backends.cuda.matmul.allow_tf32 = False
@@ -65,7 +67,7 @@ def main(channel: Channel, threads: int, device: str) -> None:
         given = msgspec.convert(message["plan"], Plan)
         try:
             with open(given.state, "r+b") as file, mmap.mmap(file.fileno(), 0) as state:
-                _run(channel, given, state, noted)
+                _run(channel, given, state, noted, cpus)
         except AssayError as error:
             channel.send(mistake=str(error))
         except Lost as lost:
@@ -73,7 +75,11 @@ def main(channel: Channel, threads: int, device: str) -> None:
             return  # nothing that is left can be trusted: the others get a new process
 
 
-def _run(channel: Channel, given: Plan, state: mmap.mmap, noted: Taken) -> None:
+def _run(
+    channel: Channel, given: Plan, state: mmap.mmap, noted: Taken, cpus: tuple[int, ...]
+) -> None:
+    on_gpu = given.device.startswith("cuda")
+    gpu = gpu_of(given.device) if on_gpu else None
     op = load_op(given.target, given.op)
     try:
         noted.check()
@@ -88,16 +94,13 @@ def _run(channel: Channel, given: Plan, state: mmap.mmap, noted: Taken) -> None:
             refused="constant data runs faster than real data: give inputs that vary to time it"
         )
         return
-    specs = [(spec.shape, dtype_of(spec.dtype)) for spec in given.specs]
-    contents = _Contents(op, given, inputs)
-    on_gpu = given.device.startswith("cuda")
-    gpu = _Gpu(given.device) if on_gpu else None
+    shared = _Shared(given, op, Contents(op, given, inputs), gpu)
     members = []
     for index, entry in enumerate(given.entries):
         state[0] = index
         channel.send(loading=index)
         try:
-            members.append(_member(channel, given, op, contents, specs, index, entry, gpu))
+            members.append(_member(shared, index, entry))
             noted.check()
         except AssayError:
             raise
@@ -110,115 +113,126 @@ def _run(channel: Channel, given: Plan, state: mmap.mmap, noted: Taken) -> None:
                 raise Lost(index, word, reason) from None
             channel.send(failed=index, word=word, reason=reason)
     if members:
-        _sample(channel, given, members, contents, gpu, state, noted)
-        last = fresh.Last(channel, given, members, contents, state, noted)
+        _sample(channel, shared, members, state, noted, cpus)
+        last = fresh.Last(channel, given, members, shared.contents, state, noted)
         last.run()
-        _finish(channel, members)
+        fed = described(op.input_names(len(inputs)), inputs)
+        _finish(channel, members, fed)
+        if on_gpu and (given.wish.period or given.wish.sustained):
+            _details(channel, shared, members, state)
 
 
-class _Contents:
-    """Two sets of values for the inputs, of the two seeds that the oracle knows from judging; at
-    the end, those of a seed that this process learns only then."""
+class _Shared:
+    """What the kernels of one case share."""
 
-    def __init__(self, op: Op, given: Plan, first: tuple[Any, ...]):
-        self.now = 0
-        self._op, self._case = op, given.case
-        self.sets = [first, inputs_of(op, given.case, given.seed + 1)]
-        self._on: dict[str, list[tuple[Any, ...]]] = {}
+    def __init__(self, given: Plan, op: Op, contents: Contents, gpu: Gpu | None):
+        self.given, self.op, self.contents, self.gpu = given, op, contents, gpu
+        self.specs = [(spec.shape, dtype_of(spec.dtype)) for spec in given.specs]
+        self._flush: cpu.Flush | None = None
 
-    def renew(self, seed: int) -> None:
-        """Values that nobody has seen take the place of all others."""
-        self.now, self._on = 0, {}
-        self.sets = [inputs_of(self._op, self._case, seed)]
+    def cache_bytes(self, kind: str) -> int:
+        """Of the L2, or of the last-level cache of the CPU; 0 where it is not known."""
+        if kind == "cpu":
+            return self.given.llc_bytes
+        assert self.gpu is not None
+        return self.gpu.flush.l2_bytes
 
-    def swap(self, members: list[Member]) -> None:
-        """Gives every member the other values."""
-        self.now = 1 - self.now
-        for member in members:
-            self.fill(member, range(len(member.inputs)))
+    def state(self, kind: str) -> str:
+        return self.given.wish.cache or caches.DEFAULT[kind]
 
-    def fill(self, member: Member, which: Iterable[int]) -> None:
-        """Puts the present values into some of a member's inputs."""
-        for index in which:
-            target = member.inputs[index]
-            if isinstance(target, torch.Tensor) and target.numel():
-                _owned(target).copy_(_owned(self._values(str(target.device))[index]))
-
-    def _values(self, device: str) -> tuple[Any, ...]:
-        if device not in self._on:
-            self._on[device] = [
-                tuple(x.to(device) if isinstance(x, torch.Tensor) else x for x in values)
-                for values in self.sets
-            ]
-        return self._on[device][self.now]
-
-
-def _owned(value: torch.Tensor) -> torch.Tensor:
-    """Each element once: an expanded dimension, which repeats one in memory, is cut to it."""
-    for dim, step in enumerate(value.stride()):
-        if step == 0 and value.shape[dim] > 1:
-            value = value.narrow(dim, 0, 1)
-    return value
+    def flush(self, kind: str, hot: Callable[[], None]) -> Callable[[], None] | None:
+        """What brings the cache into its state before a sample; None: nothing does."""
+        state = self.state(kind)
+        if kind == "cuda":
+            assert self.gpu is not None
+            flush = self.gpu.flush
+            made: dict[str, Callable[[], None]] = {
+                "cold": flush,
+                "dirty": flush.write,
+                "hot": hot,
+                "rotated": lambda: None,
+            }
+            return made[state]
+        if state in ("hot", "rotated"):
+            return None
+        self._flush = self._flush or cpu.Flush(self.given.llc_bytes)
+        return self._flush.read if state == "cold" else self._flush.write
 
 
-class _Gpu:
-    """What all members on a GPU share."""
-
-    def __init__(self, device: str):
-        from .witness import Witness
-
-        self.flush = events.Flush(device)
-        self.witness = Witness(device)
-        self.fixed = events.fixed_seconds(self.flush, self.witness)
-        """What events read too much; None if nothing tells."""
-
-
-def _member(
-    channel: Channel,
-    given: Plan,
-    op: Op,
-    contents: _Contents,
-    specs: Any,
-    index: int,
-    entry: Entry,
-    gpu: _Gpu | None,
-) -> Member:
+def _member(shared: _Shared, index: int, entry: Entry) -> Member:
     """Builds a kernel, warms it up, and chooses its clock."""
+    given, op, contents, specs = shared.given, shared.op, shared.contents, shared.specs
     variant = find_variant(op, entry.variant)
     inputs = contents.sets[0]
     kernel = build(op, variant, entry.knobs, given.case, inputs, specs, given.device, given.arch)
     device = entry.judge if entry.judge.startswith("cuda") else "cpu"
-    poison = POISONS[0]
-    placed = [fence_like(x, device, poison, variant.layouts != "any") for x in inputs]
+    kind, poison = device.partition(":")[0], POISONS[0]
     filled = specs[len(op.mutates) :] if variant.fills else ()
-    outputs = [
-        fenced(shape, torch.empty(shape, device="meta").stride(), dtype, device, poison)
-        for shape, dtype in filled
-    ]
+
+    def placed() -> tuple[list[Any], list[Any]]:
+        """Outputs to fill, and inputs."""
+        fills = [
+            fenced(shape, torch.empty(shape, device="meta").stride(), dtype, device, poison)
+            for shape, dtype in filled
+        ]
+        return fills, [fence_like(x, device, poison, variant.layouts != "any") for x in inputs]
+
+    working, cache = _working(inputs, specs[len(op.mutates) :]), shared.cache_bytes(kind)
+    count = caches.sets_for(working, cache) if shared.state(kind) == "rotated" else 1
+    sets = [placed() for _ in range(count)]
+    turns = itertools.cycle(sets)
     last: list[Any] = []
 
     def call() -> None:
         last.clear()  # so that the allocator can give the same memory again
-        last.append(kernel.run(outputs, placed))
+        fills, given_in = next(turns)
+        last.append(kernel.run(fills, given_in))
 
-    member = Member(index, None, call, device, last, placed)
-    changed = [op.input_names(len(placed)).index(name) for name in op.mutates]
+    member = Member(index, None, call, device, last, [given_in for _, given_in in sets])
+    changed = [op.input_names(len(inputs)).index(name) for name in op.mutates]
     restore = (lambda: contents.fill(member, changed)) if changed else None
+
+    def hot() -> None:
+        call()
+        if restore:
+            restore()
+
     with torch.no_grad():
-        seconds = _warm(member, call, restore, device)
-        if device == "cpu":
-            member.clock = cpu.Cpu(call, restore, cpu.calls_for(seconds, restore is not None))
+        seconds = warm.alone(member, call, restore, device)
+        flush = shared.flush(kind, hot)
+        if kind == "cpu":
+            once = restore is not None or flush is not None
+            member.clock = cpu.Cpu(call, restore, cpu.calls_for(seconds, once), flush)
         else:
+            gpu = shared.gpu
             assert gpu is not None
+            assert flush is not None
             host = events.host_seconds(call)
-            member.clock = events.Events(call, restore, gpu.flush, host, fixed=gpu.fixed or 0.0)
-            member.seen = _seen(member.clock, gpu)
+            before = None if flush is hot else restore
+            member.clock = events.Events(call, before, flush, host, fixed=gpu.fixed or 0.0)
+            member.seen = {**_seen(member.clock, gpu), "memory": details.memory(member, device)}
             span = member.seen.get("span_seconds")
             member.clock.windows = windows_for(seconds if span is None else span)
+            member.persisting = gpu.persisting()
+    label = caches.label(kind, shared.state(kind), count, working, cache)
+    proven = shared.gpu is None or shared.gpu.flushes or label not in caches.COLD
+    member.seen |= {
+        "cache": label if proven else caches.UNKNOWN,
+        "working_bytes": working,
+        "sets": count,
+    }
     return member
 
 
-def _seen(clock: events.Events, gpu: _Gpu) -> dict[str, Any]:
+def _working(
+    inputs: tuple[Any, ...], outputs: Sequence[tuple[tuple[int, ...], torch.dtype]]
+) -> int:
+    """Bytes of inputs and outputs."""
+    read = sum(x.numel() * x.element_size() for x in inputs if isinstance(x, torch.Tensor))
+    return read + sum(math.prod(shape) * dtype.itemsize for shape, dtype in outputs)
+
+
+def _seen(clock: events.Events, gpu: Gpu) -> dict[str, Any]:
     """What CUPTI says of calls that are prepared as a sample is."""
     seen = gpu.witness.watch(clock.unhurried().prepare, clock.call)
     if seen is None:
@@ -232,48 +246,20 @@ def _seen(clock: events.Events, gpu: _Gpu) -> dict[str, Any]:
     }
 
 
-def _warm(
-    member: Member, call: Callable[[], None], restore: Callable[[], None] | None, device: str
-) -> float:
-    """Calls until the time is spent; the first call apart. Seconds of the fastest later call."""
-
-    def once() -> float:
-        if restore:
-            restore()
-        _sync(device)
-        begin = time.perf_counter()
-        call()
-        _sync(device)
-        return time.perf_counter() - begin
-
-    member.first_seconds = once()
-    start, best = time.perf_counter(), float("inf")
-    while member.warm_calls < 3 or time.perf_counter() - start < WARM_SECONDS:
-        best = min(best, once())
-        member.warm_calls += 1
-    member.warm_seconds = time.perf_counter() - start + member.first_seconds
-    return best
-
-
-def _sync(device: str) -> None:
-    if device.startswith("cuda"):
-        torch.cuda.synchronize(device)
-
-
 def _sample(
     channel: Channel,
-    given: Plan,
+    shared: _Shared,
     members: list[Member],
-    contents: _Contents,
-    gpu: _Gpu | None,
     state: mmap.mmap,
     noted: Taken,
+    cpus: tuple[int, ...],
 ) -> None:
     """Rounds in random order until every kernel is known well enough or the time is spent."""
+    given, contents, gpu = shared.given, shared.contents, shared.gpu
     order = random.Random(given.seed)
-    extra = _Extra(given, members, gpu)
-    for member in WARM_ROUNDS * members:  # alone they were warm; together they share caches, memory
-        member.sample(state, noted)
+    cap = min(WARM_SECONDS, WARM_SHARE * given.seconds)
+    warm.together(members, lambda member: member.sample(state, noted), cap)
+    beside = Beside(given, members, gpu, cpus)
     start, share = time.monotonic(), FAIR_SHARE * given.seconds
     number, told = 0, 0.0
     looked_at = secrets.randbelow(SWAP_ROUNDS)
@@ -285,13 +271,10 @@ def _sample(
         for member in turn:
             if member.done(number, LEAST_ROUNDS, share):
                 continue
-            begun = time.monotonic()
-            member.samples.append(member.sample(state, noted))
-            member.rounds.append(number)
-            member.spent += time.monotonic() - begun
+            _one(member, number, state, noted, gpu)
             if number == looked_at:
                 member.keep("early", given.seed + contents.now, given.scratch)
-        extra.sample(number)
+        beside.sample(number)
         number += 1
         spent = time.monotonic() - start
         if spent - told > 0.25:
@@ -303,8 +286,22 @@ def _sample(
             break
         if number >= SWAP_ROUNDS and spent > 20 * given.seconds:  # a very slow kernel
             break
+    beside.end()
     for member in members:
-        member.facts = extra.facts(member)
+        member.facts = beside.facts(member)
+
+
+def _one(member: Member, number: int, state: mmap.mmap, noted: Taken, gpu: Gpu | None) -> None:
+    """One sample of one kernel, kept with its round and what happened meanwhile."""
+    begun, before = time.monotonic(), noise.interruptions()
+    member.samples.append(member.sample(state, noted))
+    member.rounds.append(number)
+    member.spent += time.monotonic() - begun
+    if member.kind == "cpu":
+        if noise.interruptions() > before:
+            member.interrupted.append(len(member.samples) - 1)
+    elif gpu is not None:
+        member.persisting = max(member.persisting, gpu.persisting())
 
 
 def _known(member: Member) -> bool:
@@ -312,78 +309,7 @@ def _known(member: Member) -> bool:
     return (high - low) / 2 <= GOOD_WIDTH * middle
 
 
-class _Extra:
-    """What is sampled beside the kernels: a large copy, an empty window, the clocks."""
-
-    def __init__(self, given: Plan, members: list[Member], gpu: _Gpu | None):
-        self.copies: dict[str, list[float]] = {}
-        self.nulls: list[float] = []
-        self.readings: list[Reading] = []
-        self._clocks: dict[str, tuple[Any, int]] = {}
-        self._null = None
-        self._l2_bytes = gpu.flush.l2_bytes if gpu else None
-        devices = {
-            "cuda" if isinstance(m.clock, events.Events) else "cpu": given.device for m in members
-        }
-        for kind in devices:
-            device = given.device if kind == "cuda" else "cpu"
-            size = (
-                COPY_BYTES if kind == "cuda" else min(COPY_BYTES, max(4 * given.llc_bytes, 1 << 26))
-            )
-            source = _filled(size, device)
-            target = torch.empty_like(source)
-
-            def copy(target: Any = target, source: Any = source) -> None:
-                target.copy_(source)
-
-            copy()
-            if kind == "cuda":
-                assert gpu is not None
-                host, fixed = events.host_seconds(copy), gpu.fixed or 0.0
-                clock: Any = events.Events(copy, None, gpu.flush, host, fixed=fixed)
-                self._null = events.Events(lambda: None, None, gpu.flush, 0.0)
-            else:
-                clock = cpu.Cpu(copy, None, 1)
-            self._clocks[kind] = (clock, 2 * size)
-        self._nvml = Nvml(given.device) if given.device.startswith("cuda") else None
-
-    def sample(self, number: int) -> None:
-        if self._null is not None:
-            self.nulls.append(self._null.sample())
-        if self._nvml is not None and not self._nvml.missing:
-            self.readings.append(self._nvml.read())
-        if number not in COPY_ROUNDS:
-            return
-        for kind, (clock, size) in self._clocks.items():
-            self.copies.setdefault(kind, []).append(size / clock.sample())
-
-    def facts(self, member: Member) -> dict[str, Any]:
-        on_gpu = isinstance(member.clock, events.Events)
-        rates = sorted(self.copies.get("cuda" if on_gpu else "cpu", []))
-        nulls = sorted(self.nulls)
-        return {
-            "copy_rate": rates[len(rates) // 2] if rates else None,
-            "null_seconds": nulls[len(nulls) // 2] if nulls and on_gpu else None,
-            **summary(self.readings if on_gpu else []),
-            "late": member.clock.late if on_gpu else 0,
-            "retaken": member.clock.retaken if on_gpu else 0,
-            "host_seconds": member.clock.host_seconds if on_gpu else None,
-            "l2_bytes": self._l2_bytes if on_gpu else None,
-            "fixed_seconds": member.clock.fixed if on_gpu else None,
-            "windows": member.clock.windows if on_gpu else 1,
-            "no_nvml": self._nvml.missing if self._nvml is not None and on_gpu else "",
-        }
-
-
-def _filled(size: int, device: str) -> torch.Tensor:
-    """Bytes to copy: random ones on a GPU, which may compress; on a CPU a few, over and over."""
-    if device != "cpu":
-        return torch.randint(0, 255, (size,), dtype=torch.uint8, device=device)
-    few = torch.randint(0, 255, (min(size, DRAWN_BYTES),), dtype=torch.uint8)
-    return few.repeat(-(-size // len(few)))[:size]
-
-
-def _finish(channel: Channel, members: list[Member]) -> None:
+def _finish(channel: Channel, members: list[Member], fed: tuple[str, ...]) -> None:
     """Sends every sample, and where the outputs of timed calls lie."""
     channel.send(
         done=[
@@ -393,10 +319,12 @@ def _finish(channel: Channel, members: list[Member]) -> None:
                 "rounds": member.rounds,
                 "calls": member.clock.calls,
                 "method": member.clock.method,
-                "cache": member.clock.cache,
                 "warm_calls": member.warm_calls,
                 "warm_seconds": member.warm_seconds,
                 "first_seconds": member.first_seconds,
+                "still": member.still,
+                "persisting": member.persisting,
+                "inputs": fed,
                 "ran": [msgspec.to_builtins(ran) for ran in member.kept],
                 **member.facts,
                 **member.seen,
@@ -404,3 +332,23 @@ def _finish(channel: Channel, members: list[Member]) -> None:
             for member in members
         ]
     )
+
+
+def _details(channel: Channel, shared: _Shared, members: list[Member], state: mmap.mmap) -> None:
+    """What may cost a process its life comes last: all samples are with the parent by now."""
+    gpu = shared.gpu
+    assert gpu is not None
+    for member in members:
+        if member.kind != "cuda":
+            continue
+        state[0] = member.index
+        found: dict[str, Any] = {}
+        about = statistics.median(member.samples)
+        with torch.no_grad():
+            if shared.given.wish.sustained:
+                call, seconds = member.call, shared.given.wish.sustained
+                found["sustained"] = details.sustained(call, about, seconds, gpu.nvml)
+            if shared.given.wish.period:
+                found |= details.period(member, about)
+        channel.send(detail=member.index, **found)
+    channel.send(over=True)

@@ -1,4 +1,4 @@
-"""What calls really ran on the GPU, by CUPTI through torch.profiler: kernels, streams, times.
+"""What calls really ran on the GPU, by CUPTI through torch's profiler: kernels, streams, times.
 
 Events on the current stream do not see work elsewhere, and carry a cost of their own; this sees all
 of it, and from start to end. It runs before the timed samples, never during them, since tracing
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.profiler import ProfilerActivity, profile
+from torch.autograd.profiler import profile
 
 CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
 ROUNDS = 12
@@ -72,7 +72,9 @@ class Witness:
 
     def _trace(self, calls: Callable[[], None]) -> list[dict[str, Any]]:
         """GPU events in order of their start; the first is our own, on the current stream."""
-        with profile(activities=[ProfilerActivity.CUDA]) as trace:
+        # torch.profiler.profile does the same and first imports Inductor and torch.distributed,
+        # which is 1 to 4 s in every process.
+        with profile(use_cpu=False, use_device="cuda", use_kineto=True) as trace:
             calls()
             torch.cuda.synchronize()
         with tempfile.TemporaryDirectory() as folder:

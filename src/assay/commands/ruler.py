@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from .. import cache
 from ..clock.statistics import seconds
 from ..pipeline import chosen_device
 from ..selftest.clock import Ruler, upper_bound
+from ..selftest.store import keep
 from ..selftest.trying import tried
 from ..session import Session
 
@@ -29,19 +29,12 @@ def clock(device: str, processes: int, comparisons: int, *, as_json: bool) -> in
     with tempfile.TemporaryDirectory(prefix="assay-ruler-") as logs, Session(Path(logs)) as session:
         chosen = chosen_device(device, session.machine())
         made = tried(session, chosen, processes, comparisons, console.print)
-    path = kept_at(made.machine, made.device)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.encode(made))
+    keep(made)
     if as_json:
         print(msgspec.json.encode(made).decode())
     else:
         print("\n".join(text(made)))
     return 1 if any(one.false or one.missed for one in made.alarms) else 0
-
-
-def kept_at(machine: str, device: str) -> Path:
-    """Where the table of a machine's device is kept."""
-    return cache.root() / "rulers" / f"{machine}-{device.replace(':', '')}.json"
 
 
 def text(made: Ruler) -> Iterator[str]:

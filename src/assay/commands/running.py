@@ -14,11 +14,12 @@ from rich.progress import Progress as Bar
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ..cases import ALIASES, parse_values
+from ..clock.protocol import STATES, Wish
 from ..errors import AssayError
 from ..op import WAYS
 from ..pipeline import Progress, Request, exit_code
 from ..pipeline import run as pipe
-from ..report import table
+from ..report import details, table
 from ..rows import Run, encode
 from ..session import Session
 from ..target import Target, parse
@@ -66,6 +67,8 @@ def run(given: dict[str, Any], *, timed: bool) -> int:
         console = Console(highlight=False)
         if rows:
             table.show(console, rows, machine, timed, strengths)
+            if given.get("details"):
+                details.show(console, rows)
             console.print(f"rows: {short(kept)}", soft_wrap=True)
     if not rows:
         shutil.rmtree(kept.folder)
@@ -105,6 +108,20 @@ def request_of(given: dict[str, Any], *, timed: bool) -> Request:
         drop_barriers=given.get("drop_barriers", False),
         sanitize=given.get("sanitize", False),
         zoo=given["zoo"],
+        wish=_wish(given),
+    )
+
+
+def _wish(given: dict[str, Any]) -> Wish:
+    """What is asked of timing beyond the usual. Raises AssayError."""
+    cache = given.get("cache", "")
+    if cache and cache not in STATES:
+        raise AssayError(f"--cache {cache}: no such state; say {', '.join(STATES)}")
+    sustained = given.get("sustained")
+    return Wish(
+        cache=cache,
+        sustained=duration(sustained, "--sustained") if sustained else 0.0,
+        period=given.get("details", False),
     )
 
 

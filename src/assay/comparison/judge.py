@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..clock.statistics import MARGIN
+from ..clock.statistics import MARGIN, margin
 from ..errors import AssayError
 from ..types import FAIL, NO_EVIDENCE, Row, Timing, replace
 from . import ratios
@@ -149,13 +149,14 @@ class _One:
             how = "it shows what differs between the two processes" if own else how
             more["notes"] = (how, *more["notes"])
         low, middle, high = found.shown
+        least = margin(_timings([*a, *b]), self.rules.margin)
         return self._said(
-            ratios.verdict(found, self.rules.margin),
+            ratios.verdict(found, least),
             "",
             ratio=middle,
             low=low,
             high=high,
-            seen=found.seen(self.rules.margin),
+            seen=found.seen(least),
             paired=found.paired,
             **more,
         )

@@ -48,15 +48,17 @@ def lines(roofs: Roofs, machine: Machine, *, kept: bool) -> list[tuple[str, str]
 
 def groups(roofs: Roofs) -> list[tuple[str, list[Roof]]]:
     """Ceilings under their headings, by kind and size."""
-    traffic = [r for r in roofs.roofs if r.bytes is not None]
     order = {"read": 0, "write": 1, "copy": 2}
+    traffic = [r for r in roofs.roofs if r.name in order]
     traffic.sort(key=lambda r: (order[r.name], r.bytes or 0))
     found = [
         (f"traffic, {state}, by bytes read and written", [r for r in traffic if r.cache == state])
         for state in dict.fromkeys(r.cache for r in traffic)
     ]
+    across = [r for r in roofs.roofs if r.bytes is not None and r.name not in order]
     rest = [r for r in roofs.roofs if r.bytes is None]
     found += [
+        ("between host and device, by bytes, with the synchronize", across),
         ("on chip", [r for r in rest if r.unit == "B/s"]),
         ("arithmetic", [r for r in rest if r.unit == "FLOP/s"]),
         ("time that is always spent", [r for r in rest if r.unit == "s"]),

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.text import Text
 
 from ..clock.floor import LAUNCH, WRONG
-from ..clock.statistics import MARGIN, ratio, tick, verdict
-from ..types import Compiled, Machine, Row, Share, Strength, Verdict
+from ..clock.statistics import margin, ratio, verdict
+from ..types import ABSENT, Compiled, Machine, Row, Share, Strength, Verdict
 from . import accuracy, hostile, strength, units
 from .hostile import STYLES
 
@@ -69,7 +69,7 @@ def one_case(console: Console, rows: list[Row], machine: Machine | None, timed: 
     console.print(Text(heading(rows, machine), style="bold"))
     found = lines(rows, timed)
     label = min(LABEL, max(len(line.label) for line in found))
-    for line in found:
+    for line in [*found, *conditions_of(rows)]:
         _print(console, line, label)
         for part in line.map.splitlines():
             console.print(Text(f"    {part}"), soft_wrap=True)
@@ -146,6 +146,18 @@ def lines(rows: Sequence[Row], timed: bool) -> list[Line]:
     return found + _untimed(rest, timed)
 
 
+def conditions_of(rows: Sequence[Row]) -> list[Line]:
+    """What the clock noted of each timed row, and of which: once for all that share it."""
+    timed = [row for row in rows if row.timing]
+    notes = dict.fromkeys(note for row in timed if row.timing for note in row.timing.notes)
+    found = []
+    for note in notes:
+        mine = [row.label for row in timed if row.timing and note in row.timing.notes]
+        whose = "" if len(mine) == len(timed) else f"{', '.join(mine)}: "
+        found.append(Line("note:", "", "", f"{whose}{note}", ABSENT))
+    return found
+
+
 def _faster(one: Row, other: Row) -> bool:
     assert one.timing
     assert other.timing
@@ -211,9 +223,9 @@ def comparison(row: Row, ranked: Sequence[Row]) -> str:
     low, middle, high = ratio(
         first.timing.samples, first.timing.rounds, row.timing.samples, row.timing.rounds
     )
-    margin = max(MARGIN, tick([*first.timing.samples, *row.timing.samples]) / first.timing.median)
-    said = verdict(low, middle, high, margin)
-    if said in ("faster", "slower") and abs(row.timing.median / first.timing.median - 1) < margin:
+    least = margin([first.timing, row.timing])
+    said = verdict(low, middle, high, least)
+    if said in ("faster", "slower") and abs(row.timing.median / first.timing.median - 1) < least:
         said = "cannot tell"  # the pairs differ, the medians do not: the clock's steps decide
     if said in ("same", "slower"):
         return "no slower, within the spread"

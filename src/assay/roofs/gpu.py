@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from ..clock import events, graphs
-from ..clock.witness import Witness
+from ..clock.gpu import gpu as gpu_of
 from ..errors import NotRun
 from .kernels import Kernels
 from .sampling import Ask, Candidate
@@ -28,6 +28,7 @@ L2_SHARE = 0.6
 """Of the L2: what passes over it may hold, so that the rest of the machine leaves it there."""
 L2_BYTES = 1 << 31
 """Bytes that all passes of a launch move: some tenths of a millisecond."""
+TRANSFERS = tuple(1 << power for power in (16, 20, 24, 28))
 SHARED_ROUNDS, FMA_ROUNDS, WAITS = 512, 1024, 1000
 NODES = 64
 MATRICES = (4096, 8192)
@@ -47,7 +48,7 @@ Plan = tuple[str, Callable[[], Ask]]
 def plans(device: str, arch: str, say: Callable[[str], None]) -> list[Plan]:
     """Names of ceilings, and what prepares each. Raises BuildError if roofs.cu does not build."""
     torch.cuda.set_device(device)
-    gpu = Gpu(device, Kernels(device, arch, say), events.Flush(device))
+    gpu = Gpu(device, Kernels(device, arch, say))
     found: list[Plan] = [
         ("empty window", gpu.empty_window),
         ("empty launch", gpu.empty_launch),
@@ -61,6 +62,12 @@ def plans(device: str, arch: str, say: Callable[[str], None]) -> list[Plan]:
     for name, shares in (("read", (1, 2, 3)), ("write", (1, 2, 3)), ("copy", (1,))):
         for share in shares:
             found.append((f"{name} in L2 {share}", partial(gpu.in_l2, name, share)))
+    for size in TRANSFERS:
+        for name in ("host to device", "device to host"):
+            for memory in ("pinned", "pageable"):
+                found.append(
+                    (f"{name}, {memory} {size}", partial(gpu.transfer, name, memory, size))
+                )
     found += [("shared memory", gpu.shared), ("float32 FMA", gpu.multiply_add)]
     for kind in ERRORS:
         for n in MATRICES:
@@ -75,12 +82,11 @@ class Gpu:
 
     device: str
     kernels: Kernels
-    flush: events.Flush
 
     def __post_init__(self) -> None:
         self.multiprocessors = torch.cuda.get_device_properties(self.device).multi_processor_count
         self.sum = torch.zeros(1, dtype=torch.int32, device=self.device)
-        self.fixed = events.fixed_seconds(self.flush, Witness(self.device)) or 0.0
+        self.flush, self.fixed = gpu_of(self.device).flush, gpu_of(self.device).fixed or 0.0
         """What two events add, as in the times that are set against these ceilings."""
 
     # One window each
@@ -162,6 +168,25 @@ class Gpu:
             self._cold("torch.neg", lambda: torch.neg(x, out=y)),
         ]
         return Ask("copy", "B/s", size, found, bytes=size, cache="cold L2")
+
+    # Between host and device, by size
+
+    def transfer(self, name: str, memory: str, size: int) -> Ask:
+        """One copy, from the call to the end of the synchronize behind it."""
+        there = torch.randint(0, 255, (size,), dtype=torch.uint8, device=self.device)
+        here = torch.empty(size, dtype=torch.uint8, pin_memory=memory == "pinned")
+        source, target = (here, there) if name == "host to device" else (there, here)
+        if name == "host to device":
+            here.random_(0, 255)
+
+        def call() -> None:
+            target.copy_(source, non_blocking=True)
+
+        call()
+        torch.cuda.synchronize()
+        _must(name, torch.equal(source.cpu(), target.cpu()))
+        found = [Candidate(f"torch copy_, {memory} memory", _Wall(call))]
+        return Ask(f"{name}, {memory}", "B/s", size, found, bytes=size)
 
     # Many passes in one launch
 
@@ -315,6 +340,20 @@ class _Slope:
     @property
     def late(self) -> int:
         return self.short.late + self.long.late
+
+
+@dataclass
+class _Wall:
+    """From the call to the end of the synchronize behind it, by the host's clock."""
+
+    call: Callable[[], None]
+
+    def sample(self) -> float:
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        self.call()
+        torch.cuda.synchronize()
+        return time.perf_counter() - begin
 
 
 @dataclass

@@ -19,7 +19,7 @@ from ..rows import decode, encode
 from ..session import threads_for
 from ..types import Machine, Roofs
 
-METHOD = "2"
+METHOD = "3"
 """Raised when ceilings are measured in another way, which makes older ones none."""
 
 

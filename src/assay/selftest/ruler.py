@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from ..clock import cpu, events, graphs
+from ..clock.gpu import gpu
 from ..clock.protocol import SHORT_WINDOWS, windows_for
-from ..clock.witness import Witness
 from ..errors import AssayError
 from ..processes.channel import Channel
 
@@ -97,11 +97,11 @@ class _Gpu:
     def __init__(self, device: str):
         torch.cuda.set_device(device)
         self.device = device
-        self.cold, self.witness = events.Flush(device), Witness(device)
-        fixed = events.fixed_seconds(self.cold, self.witness)
-        if fixed is None:
+        shared = gpu(device)
+        self.cold, self.witness = shared.flush, shared.witness
+        if shared.fixed is None:
             raise AssayError(f"the clock can't be tried: {self.witness.missing}")
-        self.fixed = fixed
+        self.fixed = shared.fixed
 
     def spin(self, length: float) -> Callable[[], None]:
         cycles = int(length * events.SLEEP_HZ)  # the same in every process, whatever the clock

@@ -20,7 +20,7 @@ import msgspec
 from ..clock.schedule import Timer
 from ..describe import CaseFacts, OpFacts, VariantFacts, label
 from ..errors import AssayError, TargetError
-from ..pipeline import Progress, Request, chosen, stamped, weakened
+from ..pipeline import Progress, Request, chosen, known_of, stamped, weakened
 from ..processes import Ended
 from ..session import Session, Stopped
 from ..types import Case, Machine, Row, Strength, replace
@@ -346,8 +346,9 @@ class _One:
         if not todo:
             return
         self.judging.settled()
-        asked = self.judging.session, self.setting.conditions, kept.oracle, self.setting.machine
-        with Timer(*asked, seconds) as timer:
+        known = known_of(self.setting.machine)
+        asked = self.judging.session, self.setting.conditions, kept.oracle, known
+        with Timer(*asked, seconds, self.setting.request.wish) as timer:
             for number, (case, held) in enumerate(todo):
                 what = f"timing {self.op.name} {case.label}"
                 self.setting.progress.step(what, number, len(todo))

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from ..clock import events
-from ..clock.witness import Witness
+from ..clock.gpu import gpu
 from ..verdict.buffers import POISONS, fence_like, fenced
 
 
@@ -20,9 +19,7 @@ def on_gpu(device: str, kind: str, modules: list[str]) -> None:
     torch.cuda.set_device(device)
     _buffers(device)
     if kind == "clock":
-        Witness(device)
-        events.Flush(device)()
-        events.Events(lambda: None, None, events.Flush(device), 0.0).sample()
+        gpu(device)
     if "cuda.core" in modules:
         _cuda(device)
     if "triton" in modules:
