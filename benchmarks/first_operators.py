@@ -34,7 +34,7 @@ def main() -> None:
             kept.write(noun)
             if isinstance(noun, Machine):
                 machine = noun
-            else:
+            elif isinstance(noun, Row):
                 rows.append(noun)
     assert machine is not None
     table.show(Console(highlight=False), rows, machine, timed=True)

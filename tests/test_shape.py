@@ -51,6 +51,7 @@ ALLOWED: dict[str, set[str]] = {
     "target": DECLARING | {"adapt"},
     "adapt": DECLARING | {"target", "inputs", "ways"},
     "hardware": set(),
+    "unsynced": set(),
     "simt": BASE | {"cache", "hardware"},
     "ways": DECLARING | {"hardware", "simt"},
     "build": DECLARING | {"ways", "adapt", "inputs"},
@@ -68,6 +69,7 @@ ALLOWED: dict[str, set[str]] = {
     "jobs": {"describe", "clock", "verdict", "watching"},
     "sanitize": DECLARING | CHILDREN | {"build", "faults", "inputs", "target", "verdict"},
     "pipeline": DECLARING
+    | {"unsynced"}
     | CHILDREN
     | {"sanitize", "roofs.store", "selftest.store"}
     | {"verdict", "clock", "describe", "target", "ways"},

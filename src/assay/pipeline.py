@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -32,6 +33,7 @@ from .selftest.store import noise_of
 from .session import Session, Stopped
 from .target import Target
 from .types import OUTCOMES, Case, Machine, Roofs, Row, Scalar, Strength, replace
+from .unsynced import warnings
 from .verdict.judge import Conditions, Oracle, judge
 from .ways import DEFAULT_ARCH
 
@@ -92,10 +94,19 @@ def run(
     if request.timed:
         yield from known.roofs.values()
     for target in request.targets:
+        for text in _unsynced(target):
+            progress.note(text)
         wanted = {n: v for n, v in (request.case or {}).items() if n != "zoo"}
         for op in describe(session, target, wanted, request.dtypes):
             conditions = conditions_of(request, target, machine, device)
             yield from _Loop(session, request, progress, conditions, known, op).rows()
+
+
+def _unsynced(target: Target) -> list[str]:
+    """Warnings of timings in a user's own file. What can't be read is told when it is imported."""
+    if not target.file or not Path(target.file).is_file():
+        return []
+    return warnings(Path(target.file).read_text(errors="replace"), target.file)
 
 
 def known_of(machine: Machine) -> Known:
