@@ -114,6 +114,9 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 class Sustained(msgspec.Struct, frozen=True, kw_only=True):
     """Calls back to back for seconds: what clocks and power leave of the speed of a burst."""
 
+    by: str
+    """`graphs` of many calls, replayed; or `calls`, where none can be captured: then the host may
+    be what is slow."""
     seconds: float
     """How long."""
     period: float

@@ -101,7 +101,6 @@ class Beside:
             "null_seconds": nulls[len(nulls) // 2] if nulls else None,
             "late": clock.late,
             "retaken": clock.retaken,
-            "host_seconds": clock.host_seconds,
             "wall_seconds": member.wall_seconds,
             "sync_seconds": self._gpu.sync_seconds,
             "cache_bytes": self._gpu.flush.l2_bytes,

@@ -55,15 +55,24 @@ def period(member: Member, about: float) -> dict[str, Any]:
 
 
 def sustained(call: Callable[[], None], about: float, seconds: float, nvml: Nvml) -> dict[str, Any]:
-    """The same call back to back for so many seconds."""
+    """The same call back to back for so many seconds: in graphs, so that no launch is in it."""
     calls = max(1, min(MOST_BATCH, int(BATCH_SECONDS / max(about, 1e-6))))
+    try:
+        batch, by = graphs.captured(call, calls).replay, "graphs"
+    except RuntimeError:  # it says so: `by`
+
+        def batch() -> None:
+            for _ in range(calls):
+                call()
+
+        by = "calls"
+    torch.cuda.synchronize()
     marks: list[Any] = [_mark()]
     times: list[tuple[float, float]] = []
     readings: list[tuple[float, Reading]] = []
     start = time.monotonic()
     while not times or time.monotonic() - start < seconds:
-        for _ in range(calls):
-            call()
+        batch()
         marks.append(_mark())
         if len(marks) < 3:
             continue
@@ -73,7 +82,7 @@ def sustained(call: Callable[[], None], about: float, seconds: float, nvml: Nvml
         if not nvml.missing:
             readings.append((now, nvml.read()))
     torch.cuda.synchronize()
-    return of(times, readings)
+    return {"by": by, **of(times, readings)}
 
 
 def of(times: list[tuple[float, float]], readings: list[tuple[float, Reading]]) -> dict[str, Any]:

@@ -150,8 +150,27 @@ def _event() -> Any:
     return torch.cuda.Event(enable_timing=True)
 
 
+QUEUED_SECONDS, MOST_QUEUED = 1e-3, 32
+
+
+def queued_seconds(call: Callable[[], None], about: float) -> float:
+    """Time of the host to queue a call behind others of its kind, while the GPU is busy.
+
+    about: how long one takes that comes alone, in seconds.
+    """
+    calls = max(1, min(MOST_QUEUED, int(QUEUED_SECONDS / max(about, 1e-7))))
+    torch.cuda.synchronize()
+    torch.cuda._sleep(int(2 * QUEUED_SECONDS * SLEEP_HZ))
+    begin = time.perf_counter()
+    for _ in range(calls):
+        call()
+    taken = time.perf_counter() - begin
+    torch.cuda.synchronize()
+    return taken / calls
+
+
 def host_seconds(call: Callable[[], None]) -> float:
-    """Median time of the host to queue a call, while the GPU is busy."""
+    """Median time of the host to queue a call that comes alone, while the GPU is busy."""
     taken = []
     for _ in range(7):
         torch.cuda.synchronize()

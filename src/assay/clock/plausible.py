@@ -70,17 +70,17 @@ def refuse(
         )
     if min(samples) <= 0 or median <= 0:
         return "below the timer's resolution"
-    if late > LATE_SHARE * len(samples):
-        took = f", which took {1e6 * host_seconds:.0f} us" if host_seconds else ""
-        return (
-            f"host-bound: in {late} of {len(samples)} samples the GPU waited for the launch{took}; "
-            "does the call synchronise, or copy to the host?"
-        )
     if persisting:
         return (
             f"it set {persisting:,} bytes of L2 aside for persisting lines, which no flush drives "
             "out: its cache is neither cold nor the same for the others; reset the limit, or time "
             "it with --cache hot in a program of your own"
+        )
+    if late > LATE_SHARE * len(samples):
+        took = f", which took {1e6 * host_seconds:.0f} us" if host_seconds else ""
+        return (
+            f"host-bound: in {late} of {len(samples)} samples the GPU waited for the launch{took}; "
+            "does the call synchronise, or copy to the host?"
         )
     broken = _broken(held, len(samples), clock_hz)
     if broken:

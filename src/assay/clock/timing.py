@@ -210,7 +210,11 @@ def _member(shared: _Shared, index: int, entry: Entry) -> Member:
             host = events.host_seconds(call)
             before = None if flush is hot else restore
             member.clock = events.Events(call, before, flush, host, fixed=gpu.fixed or 0.0)
-            member.seen = {**_seen(member.clock, gpu), "memory": details.memory(member, device)}
+            member.seen = {
+                **_seen(member.clock, gpu),
+                "memory": details.memory(member, device),
+                "host_seconds": events.queued_seconds(call, host),
+            }
             span = member.seen.get("span_seconds")
             member.clock.windows = windows_for(seconds if span is None else span)
             member.persisting = gpu.persisting()
@@ -259,6 +263,9 @@ def _sample(
     order = random.Random(given.seed)
     cap = min(WARM_SECONDS, WARM_SHARE * given.seconds)
     warm.together(members, lambda member: member.sample(state, noted), cap)
+    for member in members:
+        if member.kind == "cuda":
+            member.clock.late = member.clock.retaken = 0
     beside = Beside(given, members, gpu, cpus)
     start, share = time.monotonic(), FAIR_SHARE * given.seconds
     number, told = 0, 0.0

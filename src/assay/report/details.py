@@ -77,7 +77,7 @@ def _wall(timing: Timing) -> str:
     total = timing.wall_seconds
     parts = [("launch", timing.host_seconds), ("kernels", timing.kernel_seconds)]
     if timing.span_seconds is not None and timing.kernel_seconds is not None:
-        parts.append(("gaps", timing.span_seconds - timing.kernel_seconds))
+        parts.append(("gaps", max(0.0, timing.span_seconds - timing.kernel_seconds)))
     parts.append(("synchronize", timing.sync_seconds))
     known = [(name, value) for name, value in parts if value is not None]
     left = total - sum(value for _, value in known)
@@ -90,7 +90,7 @@ def _sustained(timing: Timing) -> str:
     found = timing.sustained
     assert found is not None
     text = (
-        f"{units.seconds(found.period)} a call at the end of {found.seconds:.1f} s on and on, "
+        f"{units.seconds(found.period)} a call at the end of {found.seconds:.1f} s of {found.by}, "
         f"{units.seconds(found.first_period)} at their start"
     )
     if found.clock_hz:

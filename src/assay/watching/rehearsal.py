@@ -42,16 +42,25 @@ def _buffers(device: str) -> None:
 
 
 def _cuda(device: str) -> None:
-    """NVRTC, and CUDA's own objects."""
+    """NVRTC, which loads its built-in headers with the first program, and CUDA's own objects."""
     from cuda.bindings import nvrtc
     from cuda.core import Device
 
-    nvrtc.nvrtcVersion()
     Device(torch.device(device).index or 0).set_current()
+    major, minor = torch.cuda.get_device_capability(device)
+    status, program = nvrtc.nvrtcCreateProgram(PROGRAM, b"ahead.cu", 0, [], [])
+    options = [f"--gpu-architecture=sm_{major}{minor}".encode()]
+    status, *_ = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    if int(status):
+        raise RuntimeError(f"NVRTC does not compile an empty kernel: {status}")
+    nvrtc.nvrtcDestroyProgram(program)
+
+
+PROGRAM = b'extern "C" __global__ void ahead() {}'
 
 
 def _triton() -> None:
-    """Triton's driver, which is loaded with its first launch."""
-    from triton.runtime import driver
+    """Triton's driver and compiler, which import and load most with the first kernel."""
+    from .ahead import compiled
 
-    driver.active.get_current_target()
+    compiled()
