@@ -15,6 +15,8 @@ from .power import Nvml, Reading, throttled
 BATCH_SECONDS = 0.02
 """Calls are queued in batches this long, one ahead of the one that runs."""
 MOST_BATCH = 2000
+UNCAPTURED = "it can't be captured in a graph"
+"""A capture that failed leaves torch's random numbers unusable: the process does no other case."""
 FIRST, LAST = 0.1, 2 / 3
 """The first tenth is told apart, and the last third."""
 
@@ -46,7 +48,7 @@ def period(member: Member, about: float) -> dict[str, Any]:
     try:
         found = graphs.period(member.call, about)
     except RuntimeError as error:  # capturing says so: it allocates, synchronises or copies
-        return {"no_period": f"it can't be captured in a graph: {str(error).splitlines()[0]}"}
+        return {"no_period": f"{UNCAPTURED}: {str(error).splitlines()[0]}"}
     if not found.straight:
         return {
             "no_period": f"graphs of n, 2n and 4n calls are {100 * found.bent:+.1f} % off a line"

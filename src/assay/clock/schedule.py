@@ -102,7 +102,8 @@ class Timer:
             how = f"right when judged; when timed, it ended its process with {ended.status.label}"
             return _Lost(index, "crashed", how)
         try:
-            _details(self.session, child, plan, done)
+            if _details(child, plan, done):
+                self._end()
         except (TimedOut, Ended):
             self._end()
             if self.session.stopped.is_set():
@@ -193,16 +194,19 @@ def _listen(
             return _Done(message["done"], failed, "", fresh)
 
 
-def _details(session: Session, child: Child, plan: Plan, done: _Done) -> None:
-    """Adds what is measured after the samples. Raises Ended or TimedOut, and has lost none then."""
+def _details(child: Child, plan: Plan, done: _Done) -> bool:
+    """Adds what is measured after the samples; whether the process is of no more use then.
+
+    Raises Ended or TimedOut, and has lost no sample then.
+    """
     if not (plan.wish.period or plan.wish.sustained) or plan.device == "cpu" or not done.results:
-        return
+        return False
     for said in done.results.values():  # until it is there
         said["no_period"] = "the process ended first" if plan.wish.period else ""
     while True:
         message = child.receive(SAMPLE_SECONDS + plan.wish.sustained)
         if "over" in message:
-            return
+            return bool(message["spoiled"])
         said = done.results[message.pop("detail")]
         said.pop("no_period")
         said |= message

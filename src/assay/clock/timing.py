@@ -343,7 +343,7 @@ def _finish(channel: Channel, members: list[Member], fed: tuple[str, ...]) -> No
 
 def _details(channel: Channel, shared: _Shared, members: list[Member], state: mmap.mmap) -> None:
     """What may cost a process its life comes last: all samples are with the parent by now."""
-    gpu = shared.gpu
+    gpu, spoiled = shared.gpu, False
     assert gpu is not None
     for member in members:
         if member.kind != "cuda":
@@ -358,4 +358,6 @@ def _details(channel: Channel, shared: _Shared, members: list[Member], state: mm
             if shared.given.wish.period:
                 found |= details.period(member, about)
         channel.send(detail=member.index, **found)
-    channel.send(over=True)
+        by_calls = found.get("sustained", {}).get("by") == "calls"
+        spoiled = spoiled or by_calls or found.get("no_period", "").startswith(details.UNCAPTURED)
+    channel.send(over=True, spoiled=spoiled)

@@ -19,7 +19,9 @@ LENGTHS = tuple(x * US for x in (2, 3, 5, 10, 20, 50, 100, 300, 1000, 3000, 10_0
 REPEATED = tuple(x * US for x in (20, 100, 1000, 10_000))
 PLANTED = ((50 * US, 0.01), (5 * US, 0.03))
 """A length, and how much longer a spin is that must be seen beside it."""
-START_SECONDS, MOST_SECONDS = 120.0, 400.0
+LONGER = 64
+"""Comparisons with a longer spin in each process; five processes give the 320 that are wanted."""
+MOST_SECONDS = 400.0
 
 
 def tried(
@@ -31,9 +33,9 @@ def tried(
 ) -> Ruler:
     """The error table of the clock on a device, of so many fresh processes.
 
-    comparisons: of each kind and length, in each process; of a length that takes several windows a
-    sample, that many times fewer. A quarter of the processes fix the noise
-    floor, the others are judged. Raises AssayError.
+    comparisons: of equal spins of each length, in each process; of a length that takes several
+    windows a sample, that many times fewer. A quarter of the processes fix the noise floor, the
+    others are judged. Raises AssayError.
     """
     begin, bias, flush = time.monotonic(), [], {}
     series: dict[float, list[Series]] = {length: [] for length, _ in PLANTED}
@@ -50,10 +52,8 @@ def tried(
                 found = _asked(session, child, do="steady", lengths=[length], rounds=rounds)
                 medians[length].append(sorted(found["samples"][0])[rounds // 2])
             for length, planted in PLANTED:
-                lengths = [length, length, length * (1 + planted)]
-                rounds = BLOCK * max(1, comparisons // windows_for(length))
-                made = _asked(session, child, do="steady", lengths=lengths, rounds=rounds)
-                series[length].append(Series(*made["samples"]))
+                count = max(1, comparisons // windows_for(length))
+                series[length].append(_series(session, child, length, planted, count))
     return Ruler(
         machine=session.machine().id,
         device=device,
@@ -65,6 +65,21 @@ def tried(
         seconds=time.monotonic() - begin,
         time=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
     )
+
+
+def _series(session: Session, child: Child, length: float, planted: float, count: int) -> Series:
+    """So many comparisons of a spin with itself, and some of them with a longer one too."""
+    both = min(count, LONGER)
+    three = [length, length, length * (1 + planted)]
+    one, again, longer = _asked(session, child, do="steady", lengths=three, rounds=BLOCK * both)[
+        "samples"
+    ]
+    if count > both:
+        more = _asked(
+            session, child, do="steady", lengths=three[:2], rounds=BLOCK * (count - both)
+        )["samples"]
+        one, again = one + more[0], again + more[1]
+    return Series(one, again, longer)
 
 
 def _alarms(length: float, planted: float, series: list[Series]) -> Alarms:
