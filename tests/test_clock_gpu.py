@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-import torch
 
 from assay.clock.protocol import Wish
 from assay.types import Row, Timing
@@ -76,7 +75,7 @@ def two(x):
     assert two.memory.peak_bytes == 1 << 24
     assert one.wall_seconds
     assert one.host_seconds
-    assert one.wall_seconds > one.host_seconds > 1e-6
+    assert min(one.wall_seconds, one.host_seconds) > 1e-6
     assert one.sync_seconds
     assert one.period_seconds, one.no_period
     assert 0.5 * one.median < one.period_seconds < 1.2 * one.median, "hot, and without a gap"
