@@ -249,6 +249,19 @@ HONEST: dict[str, Any] = dict(
             r"134,217,728 bytes at 3,352 GB/s\)",
         ),
         ({"median": 3.87e-5}, "invalid, .* its floor is 40.00 us"),
+        ({"persisting": 1 << 22}, "it set 4,194,304 bytes of L2 aside for persisting lines"),
+        (
+            {"held": {"hardware thermal slowdown": [3, 4, 5]}, "clock_hz": (1.2e9, 1.98e9)},
+            "throttled: hardware thermal slowdown in 3 of 20 samples, at 1200 to 1980 MHz",
+        ),
+        (
+            {"kernels": 1, "span_seconds": 4.5e-5, "event_seconds": 6e-5},
+            "events say 60.00 us, and CUPTI 45.00 us",
+        ),
+        (
+            {"event_seconds": -1e-6, "fixed_seconds": 2.4e-6},
+            "it reads 1.40 us, no more than an empty window",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_reason(changes: dict[str, Any], reason: str) -> None:
@@ -269,6 +282,9 @@ def call_refuse(given: dict[str, Any]) -> str:
     [
         {},
         {"late": 1},
+        {"held": {"software power cap": list(range(20))}},  # how a card works: a note
+        {"held": {"hardware slowdown": [3]}},  # labelled, and too few to count
+        {"kernels": 1, "span_seconds": 9e-5, "event_seconds": 4.6e-5},
         {"kernels": 1, "span_seconds": 4.4e-5},
         {"kernels": 2, "span_seconds": 4.4e-6, "median": 5.1e-6, "floor": None},
         {"median": 1e-6, "samples": [1e-6] * 20, "fixed_seconds": 2.4e-6, "floor": None},
@@ -332,7 +348,10 @@ def test_a_cpu_sample_is_seconds_a_call_without_the_restore() -> None:
 
 def stub(events: Any, answers: list[tuple[float, bool]], **given: Any) -> Any:
     class Stub(events.Events):
-        def _once(self) -> tuple[float, bool]:
+        def prepare(self) -> None:
+            pass
+
+        def timed(self) -> tuple[float, bool]:
             waits.append(self.wait)
             return answers.pop(0)
 

@@ -13,7 +13,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 
     samples: tuple[float, ...]
     method: str
-    """`wall` (CPU: host clock), `events` (GPU: event to event behind a full queue)."""
+    """`wall` (CPU: host clock); on a GPU `cupti` (start to end of the one kernel that a call is) or
+    `events` (event to event behind a full queue, what they add taken off; for several kernels)."""
     cache: str
     """`cold L2` (refilled by reads before each sample), `cold, dirty L2` (by writes), `hot` (the
     same buffers again), `rotated` (each call on other buffers, more than the cache holds together);
@@ -89,6 +90,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """Sum of their durations, traced in a pass of its own; the median of several calls."""
     span_seconds: float | None = None
     """From the first start to the last end on the current stream, traced in the same pass."""
+    event_seconds: float | None = None
+    """Median of the same calls by events, where the samples are CUPTI's: the second clock."""
     seed: int | None = None
     notes: tuple[str, ...] = ()
     floor: Floor | None = None
@@ -97,6 +100,10 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """How much of a measured ceiling it reaches."""
     no_share: str = ""
     """Why there can be none; empty too where none of this size was measured."""
+
+
+ON_GPU = ("cupti", "events")
+"""Methods whose times may be set against one another: both tell how long the GPU worked."""
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):

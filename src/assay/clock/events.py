@@ -88,7 +88,8 @@ class Events:
     def _window(self) -> tuple[float, bool]:
         """Seconds, and whether launch time is in them whatever was tried."""
         for _ in range(TRIES):
-            seconds, late = self._once()
+            self.prepare()
+            seconds, late = self.timed()
             if not late:
                 self.wait = max(self._least, CALMER * self.wait)
                 return seconds, False
@@ -96,9 +97,9 @@ class Events:
             self.wait = min(2 * self.wait, MOST_SLEEP_SECONDS)
         return seconds, True
 
-    def unhurried(self) -> Events:
-        """The same with four times the wait: under a profiler, launching takes longer."""
-        return replace(self, wait=min(4 * self.wait, MOST_SLEEP_SECONDS))
+    def unhurried(self, times: float = 4.0) -> Events:
+        """The same with a longer wait: under a profiler, launching takes longer."""
+        return replace(self, wait=min(times * self.wait, MOST_SLEEP_SECONDS))
 
     def prepare(self) -> None:
         """What comes before every call: other inputs, cold caches, a GPU that is busy."""
@@ -107,11 +108,15 @@ class Events:
         self.flush()
         torch.cuda._sleep(int(self.wait * SLEEP_HZ))
 
-    def _once(self) -> tuple[float, bool]:
+    def forget(self) -> None:
+        """What was seen while warming up is over."""
+        self.late = self.retaken = 0
+
+    def timed(self) -> tuple[float, bool]:
+        """Seconds of a call that was prepared, with what events add, and whether it came late."""
         start, end = _event(), _event()
         # Taken before the call: a kernel that replaces them replaces them too late.
         stop, over, wait, between = end.record, start.query, end.synchronize, start.elapsed_time
-        self.prepare()
         start.record()
         self.call()
         stop()

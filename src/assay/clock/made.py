@@ -88,6 +88,7 @@ def timing(said: dict[str, Any], row: Row, plan: Plan, schedule: str, known: Kno
         kernels=said.get("kernels"),
         kernel_seconds=said.get("kernel_seconds"),
         span_seconds=said.get("span_seconds"),
+        event_seconds=said.get("event_seconds"),
         seed=plan.seed,
         notes=_notes(said),
         floor=floor.floor(
@@ -119,6 +120,7 @@ def refused(said: dict[str, Any], made: Timing) -> str:
         persisting=said["persisting"],
         held=made.held,
         clock_hz=made.clock_hz,
+        event_seconds=made.event_seconds,
     )
 
 

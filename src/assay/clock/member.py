@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -16,6 +16,8 @@ from ..errors import AssayError
 from ..verdict.buffers import POISONS, is_dense, plain, raw_of, ship
 from ..verdict.protocol import Ran
 from ..verdict.tamper import Taken, Tampered
+
+Made = TypeVar("Made")
 
 
 class Lost(Exception):
@@ -66,11 +68,16 @@ class Member:
         """Whether a slow kernel has what it needs, and leaves the time to the others."""
         return rounds >= least and self.spent > seconds
 
+    def add(self, samples: list[float], number: int) -> None:
+        """Keeps samples of rounds from `number` on."""
+        self.samples += samples
+        self.rounds += range(number, number + len(samples))
+
     def sample(self, state: mmap.mmap, noted: Taken) -> float:
         """Seconds of one sample. Raises Lost for what goes wrong in it."""
         return self.guarded(state, noted, lambda: float(self.clock.sample()))
 
-    def guarded(self, state: mmap.mmap, noted: Taken, action: Callable[[], float]) -> float:
+    def guarded(self, state: mmap.mmap, noted: Taken, action: Callable[[], Made]) -> Made:
         """What an action that calls the kernel gives; whatever it raises is the kernel's fault."""
         state[0] = self.index
         try:

@@ -40,6 +40,7 @@ def refuse(
     persisting: int = 0,
     held: Mapping[str, Sequence[int]] = MappingProxyType({}),
     clock_hz: tuple[float, float] | None = None,
+    event_seconds: float | None = None,
 ) -> str:
     """Empty, or why these samples give no number.
 
@@ -50,6 +51,7 @@ def refuse(
     span_seconds: from first start to last end of a call, by CUPTI. uneven: how calls differ in it.
     persisting: bytes of L2 that it set aside. held: of what holds clocks down, which samples.
     clock_hz: lowest and highest SM clock beside the samples.
+    event_seconds: what events read of the same calls, where the samples are CUPTI's.
     """
     if not samples or not all(math.isfinite(s) for s in samples):
         return "the clock gave no finite time"
@@ -62,7 +64,8 @@ def refuse(
         return "nothing ran on the GPU in a timed call"
     if kernels is not None and span_seconds is None:
         return f"CUPTI can't tell the calls apart: {uneven}"
-    window = median + (fixed_seconds or 0.0)
+    by_events = median if event_seconds is None else event_seconds
+    window = by_events + (fixed_seconds or 0.0)
     if null_seconds is not None and window <= null_seconds:
         return (
             f"it reads {1e6 * window:.2f} us, no more than an empty window "
@@ -85,7 +88,7 @@ def refuse(
     broken = _broken(held, len(samples), clock_hz)
     if broken:
         return broken
-    apart = _apart(median, span_seconds, kernels)
+    apart = _apart(by_events, span_seconds if event_seconds is None else median, kernels)
     if apart:
         return apart
     if floor and median < NEAR * floor.seconds:

@@ -241,6 +241,8 @@ class _Done:
                 reason = f"right when judged; in the timed calls: {verdict.detail}"
                 word = "stale answer" if _is_old(oracle, row, ran, plan) else verdict.word
                 return replace(_failed(row, word, reason), verdict=replace(verdict, word=word))
+        if not said["samples"]:
+            return replace(row, not_timed=f"CUPTI can't tell its calls apart: {said['uneven']}")
         timing = made.timing(said, row, plan, self.schedule, known)
         why = made.refused(said, timing)
         if why:

@@ -31,7 +31,7 @@ from ..processes.channel import Channel
 from ..target import load_op
 from ..verdict.buffers import POISONS, fence_like, fenced
 from ..verdict.tamper import Taken, Tampered, taken
-from . import caches, cpu, details, events, fresh, noise, warm
+from . import caches, cpu, details, events, fresh, noise, traced, warm
 from .beside import Beside
 from .contents import Contents, described
 from .gpu import Gpu
@@ -217,6 +217,9 @@ def _member(shared: _Shared, index: int, entry: Entry) -> Member:
             }
             span = member.seen.get("span_seconds")
             member.clock.windows = windows_for(seconds if span is None else span)
+            if _single(member.seen):
+                prepared = member.seen["prepared"]
+                member.clock = traced.Traced(member.clock, gpu.witness, prepared)
             member.persisting = gpu.persisting()
     label = caches.label(kind, shared.state(kind), count, working, cache)
     proven = shared.gpu is None or shared.gpu.flushes or label not in caches.COLD
@@ -236,6 +239,11 @@ def _working(
     return read + sum(math.prod(shape) * dtype.itemsize for shape, dtype in outputs)
 
 
+def _single(seen: dict[str, Any]) -> bool:
+    """Whether every call that was watched was the same one kernel on the current stream."""
+    return seen.get("kernels") == 1 and not seen["elsewhere"] and not seen["uneven"]
+
+
 def _seen(clock: events.Events, gpu: Gpu) -> dict[str, Any]:
     """What CUPTI says of calls that are prepared as a sample is."""
     seen = gpu.witness.watch(clock.unhurried().prepare, clock.call)
@@ -247,6 +255,7 @@ def _seen(clock: events.Events, gpu: Gpu) -> dict[str, Any]:
         "kernel_seconds": statistics.median(seen.seconds) if seen.seconds else None,
         "span_seconds": statistics.median(seen.spans) if seen.spans else None,
         "uneven": seen.uneven,
+        "prepared": seen.prepared,
     }
 
 
@@ -265,7 +274,8 @@ def _sample(
     warm.together(members, lambda member: member.sample(state, noted), cap)
     for member in members:
         if member.kind == "cuda":
-            member.clock.late = member.clock.retaken = 0
+            member.clock.forget()
+    step = traced.BLOCK if any(m.clock.method == traced.METHOD for m in members) else 1
     beside = Beside(given, members, gpu, cpus)
     start, share = time.monotonic(), FAIR_SHARE * given.seconds
     number, told = 0, 0.0
@@ -273,16 +283,14 @@ def _sample(
     while True:
         if number % SWAP_ROUNDS == 0:
             contents.swap([m for m in members if not m.done(number, LEAST_ROUNDS, share)])
-        turn = list(members)
-        order.shuffle(turn)
-        for member in turn:
-            if member.done(number, LEAST_ROUNDS, share):
-                continue
-            _one(member, number, state, noted, gpu)
-            if number == looked_at:
+        turn = [m for m in members if not m.done(number, LEAST_ROUNDS, share)]
+        _rounds(turn, number, step, order, state, noted, gpu)
+        if number <= looked_at < number + step:
+            for member in turn:
                 member.keep("early", given.seed + contents.now, given.scratch)
-        beside.sample(number)
-        number += 1
+        for each in range(number, number + step):
+            beside.sample(each)
+        number += step
         spent = time.monotonic() - start
         if spent - told > 0.25:
             told = spent
@@ -298,20 +306,52 @@ def _sample(
         member.facts = beside.facts(member)
 
 
-def _one(member: Member, number: int, state: mmap.mmap, noted: Taken, gpu: Gpu | None) -> None:
-    """One sample of one kernel, kept with its round and what happened meanwhile."""
-    begun, before = time.monotonic(), noise.interruptions()
-    member.samples.append(member.sample(state, noted))
-    member.rounds.append(number)
-    member.spent += time.monotonic() - begun
-    if member.kind == "cpu":
-        if noise.interruptions() > before:
-            member.interrupted.append(len(member.samples) - 1)
-    elif gpu is not None:
+def _rounds(
+    turn: list[Member],
+    number: int,
+    step: int,
+    order: random.Random,
+    state: mmap.mmap,
+    noted: Taken,
+    gpu: Gpu | None,
+) -> None:
+    """`step` rounds of all of them, those that are traced in one trace, and the others after it."""
+    traces = [member for member in turn if isinstance(member.clock, traced.Traced)]
+    owner = {id(member.clock): member for member in traces}
+    if traces:
+        begun = time.monotonic()
+
+        def guard(clock: traced.Traced, take: Callable[[], None]) -> None:
+            member = owner[id(clock)]
+            member.guarded(state, noted, take)
+            _aside(member, gpu)
+
+        made = traced.blocks([member.clock for member in traces], order, guard)
+        spent = (time.monotonic() - begun) / len(traces)
+        for place, samples in made.items():
+            traces[place].add(samples, number)
+        for member in traces:
+            member.spent += spent
+    others = [member for member in turn if id(member.clock) not in owner]
+    for each in range(number, number + step):
+        for member in order.sample(others, len(others)):
+            begun, before = time.monotonic(), noise.interruptions()
+            member.add([member.sample(state, noted)], each)
+            member.spent += time.monotonic() - begun
+            if member.kind == "cpu" and noise.interruptions() > before:
+                member.interrupted.append(len(member.samples) - 1)
+            _aside(member, gpu)
+
+
+def _aside(member: Member, gpu: Gpu | None) -> None:
+    """Notes what of the L2 a kernel set aside, and gives it back."""
+    if member.kind == "cuda" and gpu is not None:
         member.persisting = max(member.persisting, gpu.persisting())
 
 
 def _known(member: Member) -> bool:
+    if len(member.samples) < LEAST_ROUNDS:
+        return False
     low, middle, high = interval(member.samples, draws=200)
     return (high - low) / 2 <= GOOD_WIDTH * middle
 
@@ -335,10 +375,20 @@ def _finish(channel: Channel, members: list[Member], fed: tuple[str, ...]) -> No
                 "ran": [msgspec.to_builtins(ran) for ran in member.kept],
                 **member.facts,
                 **member.seen,
+                **_second(member),
             }
             for member in members
         ]
     )
+
+
+def _second(member: Member) -> dict[str, Any]:
+    """What a traced clock tells beside its samples."""
+    clock = member.clock
+    if not isinstance(clock, traced.Traced):
+        return {}
+    found: dict[str, Any] = {"event_seconds": clock.event_seconds}
+    return found | ({"uneven": clock.uneven, "span_seconds": None} if clock.uneven else {})
 
 
 def _details(channel: Channel, shared: _Shared, members: list[Member], state: mmap.mmap) -> None:
@@ -350,7 +400,7 @@ def _details(channel: Channel, shared: _Shared, members: list[Member], state: mm
             continue
         state[0] = member.index
         found: dict[str, Any] = {}
-        about = statistics.median(member.samples)
+        about = statistics.median(member.samples or [member.wall_seconds])
         with torch.no_grad():
             if shared.given.wish.sustained:
                 call, seconds = member.call, shared.given.wish.sustained

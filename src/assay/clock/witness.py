@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,8 @@ class Seen:
     """For each call, from the first start to the last end on the current stream."""
     uneven: str = ""
     """Empty, or how the calls differ in what they ran."""
+    prepared: int = 0
+    """Kernels, copies and fills that prepared each call, the marker among them."""
 
 
 class Witness:
@@ -47,10 +49,14 @@ class Witness:
         self._marker = torch.zeros(1, device=device)
         self.missing = ""
         """Why there is no witness, once one was asked for in vain."""
-        self._trace(lambda: None)
+        self.trace(lambda: None)
 
-    def watch(self, prepare: Prepare, call: Callable[[], None]) -> Seen | None:
-        """What the calls ran; None, with `missing` saying why, if CUPTI can't tell.
+    def watch(
+        self,
+        prepare: Prepare,
+        call: Callable[[], None],
+    ) -> Seen | None:
+        """What ROUNDS calls ran; None, with `missing` saying why, if CUPTI can't tell.
 
         prepare: comes before every call, on the current stream, and always launches the same.
         """
@@ -58,19 +64,35 @@ class Witness:
         def rounds(action: Callable[[], None]) -> Callable[[], None]:
             def all_of_them() -> None:
                 for _ in range(ROUNDS):
-                    self._marker.fill_(1.0)
+                    self.mark()
                     prepare()
                     action()
 
             return all_of_them
 
-        own, events = self._trace(rounds(lambda: None)), self._trace(rounds(call))
-        if not own or not events:
+        own = self.trace(rounds(lambda: None))
+        return self._seen(len(own), self.trace(rounds(call)) if own else [], ROUNDS)
+
+    def watch_taken(self, takes: Sequence[Callable[[], None]], prepared: int) -> Seen | None:
+        """The same of calls that mark and prepare themselves, each with so many kernels."""
+
+        def all_of_them() -> None:
+            for take in takes:
+                take()
+
+        return self._seen(len(takes) * prepared, self.trace(all_of_them), len(takes))
+
+    def mark(self) -> None:
+        """A kernel of our own on the current stream, which every watched call begins with."""
+        self._marker.fill_(1.0)
+
+    def _seen(self, own: int, events: list[dict[str, Any]], count: int) -> Seen | None:
+        if not events:
             self.missing = "CUPTI records nothing here: is another profiler attached?"
             return None
-        return seen(own, events)
+        return seen(own, events, count)
 
-    def _trace(self, calls: Callable[[], None]) -> list[dict[str, Any]]:
+    def trace(self, calls: Callable[[], object]) -> list[dict[str, Any]]:
         """GPU events in order of their start; the first is our own, on the current stream."""
         # torch.profiler.profile does the same and first imports Inductor and torch.distributed,
         # which is 1 to 4 s in every process.
@@ -85,8 +107,8 @@ class Witness:
         return sorted(found, key=lambda event: float(event["ts"]))
 
 
-def seen(own: list[dict[str, Any]], events: list[dict[str, Any]], rounds: int = ROUNDS) -> Seen:
-    """What the calls ran, of two traces: of what prepares them alone, and of both.
+def seen(own: int, events: list[dict[str, Any]], rounds: int = ROUNDS) -> Seen:
+    """What the calls ran, of how much prepares them all, and of the trace of both.
 
     Events have `ts` and `dur` in microseconds, `name` and args.stream; the first one's stream is
     the current one.
@@ -94,10 +116,10 @@ def seen(own: list[dict[str, Any]], events: list[dict[str, Any]], rounds: int = 
     stream = events[0]["args"]["stream"]
     here = [event for event in events if event["args"]["stream"] == stream]
     elsewhere = len(events) - len(here)
-    prepared, left = divmod(len(own), rounds)
+    prepared, left = divmod(own, rounds)
     made, odd = divmod(len(here) - rounds * prepared, rounds)
     if left or odd or made < 0 or elsewhere % rounds:
-        counts = f"{len(events) - len(own)} kernels and copies in {rounds} calls"
+        counts = f"{len(events) - own} kernels and copies in {rounds} calls"
         return Seen(max(0, made), elsewhere, (), (), f"{counts}: not the same in each")
     size = prepared + made
     calls = [here[i * size + prepared : (i + 1) * size] for i in range(rounds)]
@@ -109,6 +131,7 @@ def seen(own: list[dict[str, Any]], events: list[dict[str, Any]], rounds: int = 
         seconds=tuple(1e-6 * sum(float(event["dur"]) for event in call) for call in calls),
         spans=tuple(1e-6 * span for span in spans),
         uneven=uneven,
+        prepared=prepared,
     )
 
 

@@ -21,7 +21,7 @@ LEAST, LEAST_ON_CPU = 0.01, 0.05
 seen to move by 6 % beside a reference that had moved by 0.7 %."""
 FARTHER = 3.0
 """A kernel may move this many times as far as the reference: twice as far was seen."""
-UNSEEN = {"events": LEAST, "nvbench cold": LEAST, "wall": math.log(2)}
+UNSEEN = {"cupti": LEAST, "events": LEAST, "nvbench cold": LEAST, "wall": math.log(2)}
 """Where no reference was timed beside it, by method: on a GPU that nobody shares, little but its
 clock changes, and that is in the rows; a CPU may have done anything. First guesses."""
 

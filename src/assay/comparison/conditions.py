@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 
 from ..errors import AssayError
 from ..report.accuracy import precision
+from ..timings import ON_GPU
 from ..types import Timing
 from .model import UNKNOWN, Entry
 
 CONDITIONS: dict[str, Callable[[Entry, Timing], str]] = {
     "card": lambda entry, timing: entry.card,
-    "method": lambda entry, timing: timing.method,
+    "method": lambda entry, timing: "GPU" if timing.method in ON_GPU else timing.method,
     "cache": lambda entry, timing: timing.cache,
     "precision": lambda entry, timing: precision(entry.row) or "undeclared",
     "threads": lambda entry, timing: f"{timing.threads}" if timing.threads else "not told",

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from ..clock.floor import LAUNCH, WRONG
 from ..clock.statistics import margin, ratio, verdict
+from ..timings import ON_GPU
 from ..types import ABSENT, Compiled, Machine, Row, Share, Strength, Verdict
 from . import accuracy, hostile, strength, units
 from .hostile import STYLES
@@ -236,7 +237,7 @@ def comparison(row: Row, ranked: Sequence[Row]) -> str:
 
 def _mixed(ranked: Sequence[Row]) -> bool:
     """Whether both GPU and CPU times stand in one table."""
-    return len({r.timing.method for r in ranked if r.timing}) > 1
+    return len({r.timing.method in ON_GPU for r in ranked if r.timing}) > 1
 
 
 def _comparable(one: Row, other: Row) -> bool:
@@ -244,7 +245,7 @@ def _comparable(one: Row, other: Row) -> bool:
     assert other.timing
     return (
         one.timing.schedule == other.timing.schedule
-        and one.timing.method == other.timing.method
+        and (one.timing.method in ON_GPU) == (other.timing.method in ON_GPU)
         and accuracy.precision(one) == accuracy.precision(other)
     )
 

@@ -18,6 +18,7 @@ import torch
 from ..clock import cpu, events, graphs
 from ..clock.gpu import gpu
 from ..clock.protocol import SHORT_WINDOWS, windows_for
+from ..clock.traced import BLOCK, Traced, blocks, unguarded
 from ..errors import AssayError
 from ..processes.channel import Channel
 
@@ -56,15 +57,23 @@ def _interleaved(
         for clock in clocks:
             clock.sample()
     found: list[list[float]] = [[] for _ in lengths]
-    order = list(range(len(lengths)))
-    for _ in range(rounds):
-        shuffle.shuffle(order)
-        for index in order:
-            found[index].append(clocks[index].sample())
+    for _ in range(0, rounds, BLOCK):
+        for place, samples in ruler.block(clocks, shuffle).items():
+            found[place] += samples
+    if any(len(samples) < rounds for samples in found):
+        raise AssayError("CUPTI did not tell the spins apart: is another profiler attached?")
     return found
 
 
 class _Cpu:
+    def block(self, clocks: list[cpu.Cpu], shuffle: random.Random) -> dict[int, list[float]]:
+        """BLOCK samples of each clock, by its place."""
+        found: dict[int, list[float]] = {place: [] for place in range(len(clocks))}
+        for _ in range(BLOCK):
+            for place in shuffle.sample(range(len(clocks)), len(clocks)):
+                found[place].append(clocks[place].sample())
+        return found
+
     def clock(self, length: float) -> cpu.Cpu:
         return cpu.Cpu(_busy(length), None, cpu.calls_for(length, False))
 
@@ -103,13 +112,22 @@ class _Gpu:
             raise AssayError(f"the clock can't be tried: {self.witness.missing}")
         self.fixed = shared.fixed
 
+    def block(self, clocks: list[Traced], shuffle: random.Random) -> dict[int, list[float]]:
+        """BLOCK samples of each clock, by its place."""
+        return blocks(clocks, shuffle, unguarded)
+
     def spin(self, length: float) -> Callable[[], None]:
         cycles = int(length * events.SLEEP_HZ)  # the same in every process, whatever the clock
         return lambda: torch.cuda._sleep(cycles)
 
-    def clock(self, length: float) -> events.Events:
-        call = self.spin(length)
-        return self._events(call, self.cold, windows_for(length))
+    def clock(self, length: float) -> Traced:
+        """As for a kernel that is judged: a call of one kernel is timed by CUPTI."""
+        clock = self._events(self.spin(length), self.cold, windows_for(length))
+        seen = self.witness.watch(clock.unhurried().prepare, clock.call)
+        if seen is None or seen.kernels != 1:
+            why = self.witness.missing if seen is None else seen.uneven
+            raise AssayError(f"a spin of {1e6 * length:g} us was not seen by CUPTI: {why}")
+        return Traced(clock, self.witness, seen.prepared)
 
     def _events(self, call: Callable[[], None], flush: Callable[[], None], windows: int) -> Any:
         host = events.host_seconds(call)
@@ -118,15 +136,14 @@ class _Gpu:
     def bias(self, length: float, rounds: int) -> dict[str, Any]:
         """What each clock reads of the same spin; CUPTI's span is taken for the truth."""
         clock = self.clock(length)
-        seen = self.witness.watch(clock.unhurried().prepare, clock.call)
-        if seen is None or not seen.spans:
-            why = self.witness.missing if seen is None else seen.uneven
-            raise AssayError(f"a spin of {1e6 * length:g} us was not seen by CUPTI: {why}")
+        spans = [span for _ in range(0, rounds, BLOCK) for span in clock.block()]
+        if not spans:
+            raise AssayError(f"a spin of {1e6 * length:g} us was not seen by CUPTI: {clock.uneven}")
         windows = [clock.sample() for _ in range(rounds)]
         period = graphs.period(clock.call, statistics.median(windows))
         return {
             "length": length,
-            "true": statistics.median(seen.spans),
+            "true": statistics.median(spans),
             "events": statistics.median(windows),
             "raw window": statistics.median(windows) + self.fixed,
             "graph": period.seconds,

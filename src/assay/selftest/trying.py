@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ..clock.protocol import windows_for
 from ..errors import AssayError
 from ..processes import Child, Ended, TimedOut
 from ..session import Session
@@ -33,9 +32,8 @@ def tried(
 ) -> Ruler:
     """The error table of the clock on a device, of so many fresh processes.
 
-    comparisons: of equal spins of each length, in each process; of a length that takes several
-    windows a sample, that many times fewer. A quarter of the processes fix the noise floor, the
-    others are judged. Raises AssayError.
+    comparisons: of equal spins of each length, in each process. A quarter of the processes fix the
+    noise floor, the others are judged. Raises AssayError.
     """
     begin, bias, flush = time.monotonic(), [], {}
     series: dict[float, list[Series]] = {length: [] for length, _ in PLANTED}
@@ -52,8 +50,7 @@ def tried(
                 found = _asked(session, child, do="steady", lengths=[length], rounds=rounds)
                 medians[length].append(sorted(found["samples"][0])[rounds // 2])
             for length, planted in PLANTED:
-                count = max(1, comparisons // windows_for(length))
-                series[length].append(_series(session, child, length, planted, count))
+                series[length].append(_series(session, child, length, planted, comparisons))
     return Ruler(
         machine=session.machine().id,
         device=device,
