@@ -9,12 +9,13 @@ from .occupancy import PREDICTED, Footprint, Occupancy
 from .waves import Waves
 
 WIDTH = 14
+MOST_NAME = 76
 
 
 def lines(found: Geometry) -> Iterator[str]:
     """The text, line by line."""
     if found.name:
-        yield found.name
+        yield found.name if len(found.name) <= MOST_NAME else f"{found.name[: MOST_NAME - 3]}..."
     yield _line("launch", f"grid {_size(found.grid)}, block {_size(found.block)}; {_gpu(found)}")
     yield _line(
         "",
@@ -75,7 +76,8 @@ def _occupancy(held: Occupancy) -> Iterator[str]:
 
 def _waves(found: Geometry, waves: Waves) -> Iterator[str]:
     if not waves.full:
-        yield _line("waves", f"{waves.number:.2f}: the grid is too small to fill the GPU")
+        rest = f"{waves.blocks:,} of {_many(waves.per_wave, 'block')}"
+        yield _line("waves", f"{waves.number:.2f}: {rest}; the grid is too small to fill the GPU")
         active = found.active_warps
         if active is not None:
             yield _line("", f"at most {active:.1f} warps an SM resident on average")

@@ -1,0 +1,169 @@
+"""`assay geometry`: blocks, occupancy and its limiter, waves; of numbers or of a target."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ..cases import parse_values
+from ..counting import counted
+from ..errors import AssayError, NotRun
+from ..inside.geometry import MOST, PREDICTED, Geometry, geometry
+from ..inside.geometry import lines as text_of
+from ..inside.geometry.behaviour import Behaviour, behaviour
+from ..inside.geometry.behaviour import lines as text_of_behaviour
+from ..inside.geometry.variant import Launches, launches_of
+from ..target import parse
+from ..ways import DEFAULT_ARCH
+
+OF_A_LAUNCH = ("block", "registers", "static_shared", "dynamic_shared", "barriers")
+
+
+@dataclass(frozen=True)
+class Options:
+    """As the command line has them; None or empty: not given."""
+
+    target: str = ""
+    variant: str = ""
+    case: str = ""
+    arch: str = ""
+    sms: int | None = None
+    carveout: str = ""
+    grid: str = ""
+    block: str = ""
+    registers: int | None = None
+    static_shared: int | None = None
+    dynamic_shared: int | None = None
+    barriers: int | None = None
+    counts: bool = True
+    as_json: bool = False
+
+
+def run(given: Options) -> int:
+    """Prints it; exit code 0, or 3 if something can't be said here. Raises AssayError."""
+    if bool(given.target) == bool(given.grid):
+        raise AssayError("geometry of what? give a TARGET with -k, or --grid with --block")
+    return _of_numbers(given) if given.grid else _of_target(given)
+
+
+def _of_numbers(given: Options) -> int:
+    for name in ("block", "registers"):
+        if getattr(given, name) in (None, ""):
+            raise AssayError(f"geometry of --grid {given.grid}: give --{name} too")
+    for name in ("variant", "case"):
+        if getattr(given, name):
+            raise AssayError("-k and --case go with a TARGET, not with --grid")
+    found = geometry(
+        _size("grid", given.grid),
+        _size("block", given.block),
+        arch=given.arch or DEFAULT_ARCH,
+        registers=given.registers,
+        static_shared=given.static_shared or 0,
+        dynamic_shared=given.dynamic_shared or 0,
+        barriers=given.barriers or 0,
+        multiprocessors=given.sms,
+        carveout=_carveout(given.carveout),
+    )
+    if given.as_json:
+        print(msgspec.json.encode(facts(found)).decode())
+    else:
+        print("\n".join(text_of(found)))
+    return 0
+
+
+def _of_target(given: Options) -> int:
+    wrong = [name for name in OF_A_LAUNCH if getattr(given, name) not in (None, "")]
+    if wrong:
+        raise AssayError(f"--{wrong[0].replace('_', '-')} goes with --grid, not with a TARGET")
+    if not given.variant:
+        raise AssayError(f"geometry of {given.target}: name a variant with -k (assay list)")
+    target, values = parse(given.target), parse_values(given.case) if given.case else {}
+    done: Behaviour | None = None
+    code, why = 0, ""
+    try:
+        found = launches_of(
+            target,
+            given.variant,
+            values,
+            given.arch,
+            multiprocessors=given.sms,
+            carveout=_carveout(given.carveout),
+        )
+    except NotRun as reason:
+        print(f"assay: no geometry: {reason}", file=sys.stderr)
+        return 3
+    if given.counts:
+        try:
+            said = counted(target, given.variant, values, given.arch)
+            done = behaviour(said.counts, said.arch)
+        except NotRun as reason:
+            code, why = 3, f"assay: accesses not counted: {reason}"
+    if given.as_json:
+        for line in _json(found, done):
+            print(line)
+    else:
+        print("\n".join(_text(found, done)))
+    if why:
+        print(why, file=sys.stderr)
+    return code
+
+
+def _text(found: Launches, done: Behaviour | None) -> Iterator[str]:
+    yield f"{found.op}  {found.label}  {found.case}"
+    for one, times in zip(found.geometries, found.times):
+        if times > 1:
+            yield f"{times} times:"
+        yield from text_of(one)
+        if one.occupancy is not None and found.compiled_for != one.arch:
+            yield f"  registers as ptxas gives them on {one.arch} to PTX for {found.compiled_for}"
+    if done is not None:
+        yield from text_of_behaviour(done)
+
+
+def _json(found: Launches, done: Behaviour | None) -> Iterator[str]:
+    of = {"op": found.op, "variant": found.label, "case": found.case}
+    for one, times in zip(found.geometries, found.times):
+        made = {**of, "compiled_for": found.compiled_for, "times": times, **facts(one)}
+        yield msgspec.json.encode(made).decode()
+    if done is not None:
+        yield msgspec.json.encode({**of, "counted": done}).decode()
+
+
+def facts(found: Geometry) -> dict[str, Any]:
+    """A geometry as data: its fields, and what follows from them."""
+    said = dataclasses.asdict(found)
+    for name in ("blocks", "threads", "warps", "block_warps", "idle_lanes", "active_warps"):
+        said[name] = getattr(found, name)
+    if found.occupancy is not None:
+        held = found.occupancy
+        said["occupancy"] |= {
+            "fraction": held.fraction,
+            "limiters": held.limiters,
+            "scheduler_warps": held.scheduler_warps,
+            "most_scheduler_warps": held.most_scheduler_warps,
+        }
+    if found.waves is not None:
+        waves = found.waves
+        for name in ("number", "full", "partial", "tail_most", "idle", "padding"):
+            said["waves"][name] = getattr(waves, name)
+    return said
+
+
+def _size(what: str, text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.replace("x", ",").split(","))
+    except ValueError:
+        raise AssayError(f"--{what} {text}: give one to three numbers, as 16,32,3") from None
+
+
+def _carveout(text: str) -> int | str:
+    if text in ("", PREDICTED, MOST):
+        return text or PREDICTED
+    if not text.isdigit():
+        raise AssayError(f"--carveout {text}: give bytes of shared memory, {MOST} or {PREDICTED}")
+    return int(text)
