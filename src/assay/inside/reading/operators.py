@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from .spans import WORK, Nested, nested
 from .trace import Trace
 
-NAME = 30
+NAME = 29
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ def _add(
         of.whole += span.seconds
 
 
-def text(found: tuple[Operator, ...], rows: int = 10) -> Iterator[str]:
+def text(found: tuple[Operator, ...], rows: int = 10, title: str = "operator") -> Iterator[str]:
     """As lines of 80 columns, times in microseconds."""
     columns = ("own us", "whole us", "own GPU", "all GPU")
-    yield f"{'operator':<{NAME}} {'calls':>6}{''.join(f'{c:>11}' for c in columns)}"
+    yield f"{title:<{NAME}} {'calls':>6}{''.join(f'{c:>11}' for c in columns)}"
     for op in found[:rows]:
         name = op.name if len(op.name) <= NAME else f"{op.name[: NAME - 3]}..."
         times = (op.own_seconds, op.seconds, op.device_own_seconds, op.device_seconds)

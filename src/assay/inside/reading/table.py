@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .spans import WORK, Span, covered_seconds
 
-NAME = 44
+NAME = 43
 HUNDREDTHS = 10_000
 """Of a percent, in all."""
 
