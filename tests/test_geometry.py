@@ -121,7 +121,7 @@ def test_what_nsight_compute_prints_of_a_partial_wave_is_a_rounding() -> None:
 def test_a_partial_warp_and_a_small_grid_are_said() -> None:
     found = geometry(40, (33, 3), arch="sm_90", registers=20, multiprocessors=132)
     assert (found.block_warps, found.idle_lanes, found.warps) == (4, 29, 160)
-    text = "\n".join(lines(found))
+    text = " ".join(" ".join(lines(found)).split())
     assert "29 lanes of the last warp unused" in text
     assert "the grid is too small to fill the GPU" in text
     assert found.active_warps == pytest.approx(40 / 132 * 4)
@@ -160,13 +160,13 @@ def test_the_text_of_the_notes() -> None:
         "ampere_sgemm_128x64_tn",
         "  launch        grid 16x32x3, block 128; sm_86, 46 SMs",
         "                1,536 blocks of 4 warps, 196,608 threads",
-        "  takes         122 registers a thread; shared memory a block: 12,800 B static",
+        "  takes         122 registers a thread; shared memory: 12,800 B static",
         "  blocks an SM  4 (by registers 4, shared memory 4, warps 12, blocks 16)",
         "  occupancy     33.33 %, limited by registers and shared memory",
         "                16 of 48 warps, 4.00 of 12 a scheduler",
-        "                shared memory as set for that many blocks: 65,536 B",
+        "                if shared memory is set to 65,536 B, which just suffices",
         "  waves         8.35: 8 full, then 64 of 184 blocks",
         "  tail          at most 11.1 % of the time; 7.2 % of the block places are empty",
-        "                if all blocks take equally long; 120 more would fill them",
+        "                if all blocks take equally long; 120 more blocks would fill them",
         "  to lift it    96 registers a thread or fewer: 41.67 %",
     ]

@@ -20,6 +20,8 @@ from .model import Geometry, geometry
 from .occupancy import PREDICTED
 
 SECONDS = 600.0
+COMPILED = ("cuda", "triton", "numba")
+"""Ways whose launches can be noted."""
 
 
 @dataclass(frozen=True)
@@ -63,14 +65,16 @@ def launches_in(
     carveout: int | str = PREDICTED,
 ) -> Launches:
     """The same, in a session that is open."""
-    arch = multiprocessor(arch or ways.DEFAULT_ARCH).arch
+    arch, way = multiprocessor(arch or ways.DEFAULT_ARCH).arch, way_of(variant)
+    if way not in COMPILED:
+        raise NotRun(f"{variant}: launches are noted of {', '.join(COMPILED)}, not of {way}")
     args = {"target": msgspec.to_builtins(target), "wanted": variant, "case": case, "arch": arch}
     answer = session.ask(
         "assay.inside.geometry.child:main",
         args,
         name=f"geometry {variant}",
         seconds=SECONDS,
-        env=ways.here(way_of(variant), "cpu").env,
+        env=ways.here(way, "cpu").env,
     )
     if "not_run" in answer:
         raise NotRun(answer["not_run"])

@@ -13,7 +13,7 @@ from .ncu import Kernel, Report
 from .trace import GZIP, Trace, read_trace
 
 NAME = 76
-WIDTH = 78
+WIDTH = 80
 PERCENT = "avg.pct_of_peak_sustained_"
 SHOWN = (
     ("duration", "Duration", "gpu__time_duration.sum", 1e6, "us"),
@@ -84,8 +84,8 @@ def _report(report: Report, rows: int) -> Iterator[str]:
     for kernel in report.kernels[:rows]:
         yield ""
         yield kernel.name if len(kernel.name) <= NAME else f"{kernel.name[: NAME - 3]}..."
-        yield from (f"  {line}" for line in textwrap.wrap(", ".join(_figures(kernel)), WIDTH))
-        yield from (f"  {line}" for line in _geometry(kernel))
+        for said in (", ".join(_figures(kernel)), *_geometry(kernel)):
+            yield from textwrap.wrap(f"  {said}", WIDTH, subsequent_indent="    ")
         yield from _findings(kernel)
     if len(report.kernels) > rows:
         yield f"\nand {_kernels(len(report.kernels) - rows)} more"
