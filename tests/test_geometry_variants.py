@@ -39,6 +39,8 @@ def test_different_launches_are_noted_in_order_and_counted(session: Session) -> 
     assert tile.taken is not None
     assert (tile.taken.static_shared_bytes, tile.taken.barriers) == (32 * 33 * 4, 1)
     assert usual.multiprocessors == 132
+    assert found.threads == 4 * 4096 + 128 * 32
+    assert (found.flops, found.bytes) == (10 * 4096, 8 * 4096)
 
 
 def test_a_way_without_launches_says_so(session: Session) -> None:
@@ -227,6 +229,7 @@ def test_a_target_whose_accesses_cannot_be_counted_keeps_its_geometry(
     assert "3 times:\nstraight\n  launch        grid 16, block 256; sm_90" in said.out
     assert said.err == "assay: accesses not counted: wgmma is not run here\n"
     assert max(map(len, said.out.splitlines())) <= 80
+    assert "stated work: 40,960 FLOP, 2 a thread; 32,768 bytes, 1.6 a thread\n" in said.out
     monkeypatch.setattr(command, "launches_of", uncountable)
     assert command.run(Options(target=TARGET, variant="cuda/several")) == 3
     assert "no geometry: wgmma" in capsys.readouterr().err

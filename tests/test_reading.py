@@ -16,7 +16,7 @@ import pytest
 from assay.errors import AssayError, NotRun
 from assay.inside.reading import files, ncu_csv, ncu_text, recorded
 from assay.inside.reading.ncu import Kernel, Metric, Report
-from assay.inside.reading.operators import Operator, operators
+from assay.inside.reading.operators import Operator, inner, operators
 from assay.inside.reading.spans import Span, covered_seconds, nested
 from assay.inside.reading.table import first, percents, text, work_table
 from assay.inside.reading.timeline import timeline
@@ -485,3 +485,26 @@ def test_every_summary_fits_a_terminal() -> None:
         assert not [line for line in said if "differs" in line]
         seen += len(said)
     assert seen > 50
+
+
+# ---- a profile taken now
+
+
+@pytest.mark.full
+def test_square_calls_pow_and_own_time_is_not_whole_time(tmp_path: Path) -> None:
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    x = torch.randn(512, 512)
+    with profile(activities=[ProfilerActivity.CPU]) as taken:
+        torch.square(x)
+    path = tmp_path / "cpu.json"
+    taken.export_chrome_trace(str(path))
+    trace = read_trace(path)
+    assert inner(trace, "aten::square") == ("aten::pow",)
+    assert inner(trace, "aten::cos") == ()
+    found = {op.name: op for op in operators(trace)}
+    square, power = found["aten::square"], found["aten::pow"]
+    assert square.seconds >= power.seconds > power.own_seconds / 2
+    assert square.own_seconds < square.seconds / 2 < power.own_seconds
+    assert timeline(trace).bound == ""

@@ -121,12 +121,25 @@ def _text(found: Launches, done: Behaviour | None) -> Iterator[str]:
         yield from text_of(one)
         if one.occupancy is not None and found.compiled_for != one.arch:
             yield f"  registers as ptxas gives them on {one.arch} to PTX for {found.compiled_for}"
+    if found.flops is not None or found.bytes is not None:
+        yield _work(found)
     if done is not None:
         yield from text_of_behaviour(done)
 
 
+def _work(found: Launches) -> str:
+    """What the Op says that a call takes, and each thread's share of it."""
+    parts = []
+    if found.flops is not None:
+        parts.append(f"{found.flops:,} FLOP, {found.flops / found.threads:.3g} a thread")
+    if found.bytes is not None:
+        parts.append(f"{found.bytes:,} bytes, {found.bytes / found.threads:.3g} a thread")
+    return f"stated work: {'; '.join(parts)}"
+
+
 def _json(found: Launches, done: Behaviour | None) -> Iterator[str]:
-    of = {"op": found.op, "variant": found.label, "case": found.case}
+    of: dict[str, Any] = {"op": found.op, "variant": found.label, "case": found.case}
+    of |= {"flops": found.flops, "bytes": found.bytes}
     for one, times in zip(found.geometries, found.times):
         made = {**of, "compiled_for": found.compiled_for, "times": times, **facts(one)}
         yield msgspec.json.encode(made).decode()

@@ -3,7 +3,7 @@
 What a kernel would have computed is left as it was, so a launch whose size depends on a result on
 the device is not seen as it would be.
 
-Messages: {op, label, case, launches: [...]}, or {mistake | not_run: text}.
+Messages: {op, label, case, flops, bytes, launches: [...]}, or {mistake | not_run: text}.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 
 from ... import single, ways
 from ...errors import AssayError, BuildError, LaunchError, NotRun
-from ...op import way_of
+from ...op import cost, way_of
 from ...processes.channel import Channel
 from ...simt.adapters import KNOWN, Compiled
 from ...target import Target
@@ -69,6 +69,8 @@ def _noted(target: Target, wanted: str, case: dict[str, Scalar], arch: str) -> d
         "label": one.label,
         "case": one.case.label,
         "compiled_for": compiled_for,
+        "flops": cost(one.op, "flops", one.case),
+        "bytes": cost(one.op, "bytes", one.case),
         "launches": [_launch(known, arch, *launch) for launch in noted.launches],
     }
 

@@ -83,6 +83,10 @@ def _occupancy(held: Occupancy) -> Iterator[Entry]:
         yield "", f"if shared memory is set to {held.carveout_bytes:,} B, which just suffices"
 
 
+FEW_BLOCKS = 4
+"""Blocks a multiprocessor below which it has little to choose from (course notes)."""
+
+
 def _waves(found: Geometry, waves: Waves) -> Iterator[Entry]:
     if not waves.full:
         rest = f"{waves.blocks:,} of {_many(waves.per_wave, 'block')}"
@@ -93,6 +97,9 @@ def _waves(found: Geometry, waves: Waves) -> Iterator[Entry]:
         return
     rest = f", then {waves.partial:,} of {_many(waves.per_wave, 'block')}" if waves.partial else ""
     yield "waves", f"{waves.number:.2f}: {waves.full:,} full{rest}"
+    if found.blocks_per_sm is not None and found.blocks_per_sm < FEW_BLOCKS:
+        few = f"{found.blocks_per_sm:.1f} blocks an SM in all; fewer than {FEW_BLOCKS}"
+        yield "", f"{few} leave it little to choose from"
     if waves.partial:
         most, idle = _percent(waves.tail_most, 1), _percent(waves.idle, 1)
         yield (

@@ -35,6 +35,14 @@ class Launches:
     """The architecture of the PTX or cubin that was compiled; registers are those of `arch`."""
     geometries: tuple[Geometry, ...]
     times: tuple[int, ...]
+    flops: int | None = None
+    bytes: int | None = None
+    """Of the whole call, as the Op states them; None where it does not."""
+
+    @property
+    def threads(self) -> int:
+        """Of all launches together."""
+        return sum(one.threads * times for one, times in zip(self.geometries, self.times))
 
 
 def launches_of(
@@ -88,6 +96,8 @@ def launches_in(
         answer["compiled_for"],
         tuple(said[keys.index(key)] for key in different),
         tuple(keys.count(key) for key in different),
+        answer["flops"],
+        answer["bytes"],
     )
 
 

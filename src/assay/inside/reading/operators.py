@@ -77,3 +77,13 @@ def text(found: tuple[Operator, ...], rows: int = 10, title: str = "operator") -
         name = op.name if len(op.name) <= NAME else f"{op.name[: NAME - 3]}..."
         times = (op.own_seconds, op.seconds, op.device_own_seconds, op.device_seconds)
         yield f"{name:<{NAME}} {op.calls:>6,}{''.join(f'{t * 1e6:>11,.1f}' for t in times)}"
+
+
+def inner(trace: Trace, name: str) -> tuple[str, ...]:
+    """Operators that calls of an operator make themselves, in the order of their first call."""
+    found = [
+        entry.span.name
+        for entry in nested(trace.of("operator"))
+        if entry.within and entry.within[-1].name == name
+    ]
+    return tuple(dict.fromkeys(found))
