@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from pathlib import Path
+
 import pytest
+from typer.testing import CliRunner
 
 from assay import AssayError
+from assay.cli import app
 from assay.inside.geometry import (
     MOST,
     Footprint,
@@ -151,6 +157,28 @@ def test_unknown_registers_give_no_occupancy_but_the_reason() -> None:
     found = geometry(10, 128, arch="sm_90", registers=None, why="no ptxas")
     assert (found.occupancy, found.waves, found.threads) == (None, None, 1280)
     assert list(lines(found))[-1].split(maxsplit=1) == ["occupancy", "not known: no ptxas"]
+
+
+def test_few_blocks_and_a_partial_wave_are_advised_on() -> None:
+    """At least 4 blocks a multiprocessor, and no wave that is nearly empty."""
+    found = geometry(150, 1024, arch="sm_90", registers=64, multiprocessors=132)
+    text = " ".join(" ".join(lines(found)).split())
+    assert "1.1 blocks an SM in all; fewer than 4 leave it little to choose from" in text
+    assert "1.14: 1 full, then 18 of 132 blocks" in text
+    assert "at most 50.0 % of the time" in text
+    assert "114 more blocks would fill them" in text
+    even = " ".join(lines(geometry(132 * 8, 1024, arch="sm_90", registers=64)))
+    assert "fewer than 4" not in even
+    assert "tail" not in even
+
+
+def test_the_page_shows_what_is_printed() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "geometry.md").read_text()
+    (shown,) = re.findall(r"```console\n\$ (.*?)\n(.*?)```", page, re.DOTALL)
+    command, text = shown
+    found = CliRunner().invoke(app, shlex.split(command)[1:])
+    assert found.exit_code == 0
+    assert found.stdout == text
 
 
 def test_the_text_of_the_notes() -> None:

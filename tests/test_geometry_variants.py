@@ -172,6 +172,7 @@ def test_planted_accesses_are_seen(
     by = {traffic.kind: traffic for traffic in found.traffic}
     for kind in ("global load", "global store"):
         assert by[kind].sectors_a_request == sectors
+        assert by[kind].access.bytes == 4096 * 4, "each element once, however it is fetched"
     shared = [t for kind, t in by.items() if kind.startswith("shared")]
     assert sum(t.access.conflicts for t in shared) == conflicts
     assert bool(shared) == (name in ("conflicting", "padded"))
