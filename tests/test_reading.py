@@ -165,11 +165,17 @@ def test_an_item_is_seen_as_an_implied_wait_and_a_copy_has_its_bytes() -> None:
         span("aten::item", 0, 9, "operator", owner=4, place="t"),
         span("cudaMemcpyAsync", 1, 1, "call", owner=4, place="t"),
         span("cudaStreamSynchronize", 2, 6, "call", owner=4, place="t"),
+        span("a range", 9, 3, "range", owner=5, place="t"),
+        span("cudaDeviceSynchronize", 9, 1, "call", owner=5, place="t"),
+        span("cudaStreamWaitEvent", 10, 1, "call", owner=5, place="t"),  # the host goes on
+        span("cudaMemcpy", 11, 1, "call", owner=5, place="t"),
         span("Memcpy DtoH", 3, 1, "memcpy", owner=4, facts={"bytes": 4}),
     )
     found = timeline(Trace("t", "", spans))
     assert [(w.name, w.calls, w.implied) for w in found.waits] == [
-        ("cudaStreamSynchronize", 1, True)
+        ("cudaDeviceSynchronize", 1, False),
+        ("cudaMemcpy", 1, False),
+        ("cudaStreamSynchronize", 1, True),
     ]
     assert [(c.name, c.bytes, c.calls) for c in found.copies] == [("Memcpy DtoH", 4, 1)]
     (item,) = operators(Trace("t", "", spans))

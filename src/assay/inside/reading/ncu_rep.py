@@ -34,7 +34,7 @@ def read(path: Path) -> Report:
         context = module.load_report(str(path))
     except (RuntimeError, OSError, ValueError) as error:
         raise AssayError(f"reading {path} with ncu_report: {error}") from None
-    kernels = []
+    kernels: list[Kernel] = []
     for number in range(context.num_ranges()):
         profiled = context.range_by_idx(number)
         for index in range(profiled.num_actions()):

@@ -58,7 +58,9 @@ def _kernel(number: int, made: _Kernel) -> Kernel:
 def _kernels(text: str) -> Iterator[_Kernel]:
     """One pass: a line belongs to the kernel, section, table or rule that was begun last."""
     kernel: _Kernel | None = None
-    section, columns, rule = "", [], []
+    section = ""
+    columns: list[tuple[int, int]] = []
+    rule: list[str] = []
     for line in [*text.splitlines(), "end"]:
         more = MORE.match(line) if rule else None
         if more:

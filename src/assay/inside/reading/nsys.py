@@ -82,7 +82,7 @@ def _what(
 ) -> tuple[str, str, dict[str, Any]]:
     """Name, kind and facts of a row."""
     if table == KERNELS:
-        number = cells.get("demangledName") or cells.get("shortName")
+        number = cells.get("demangledName") or cells.get("shortName") or -1
         facts = {name: cells[name] for name in GEOMETRY if name in cells}
         return texts.get(number, f"kernel {number}"), "kernel", facts
     if table.endswith("MEMCPY"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,7 +11,8 @@ from .spans import WORK, Span, covered
 from .trace import Trace
 
 LAUNCHES = ("LaunchKernel", "LaunchCooperativeKernel", "GraphLaunch")
-WAITS = ("Synchronize", "StreamWaitEvent")
+WAITS = re.compile(r"Synchronize|^cudaMemcpy$|^cuMemcpy\w+(?<!Async)_v2$")
+"""Calls that return once the device is done: of copies, those that are not asynchronous."""
 HOST_BOUND, DEVICE_BOUND = 0.5, 0.9
 """Shares of the time in which the device is busy, below and above which one of them decides."""
 
@@ -83,7 +85,7 @@ def timeline(trace: Trace) -> Timeline:
         longest_gap_seconds=max(gaps, default=0.0),
         launches=sum(any(part in call.name for part in LAUNCHES) for call in calls),
         copies=tuple(_copies(work)),
-        waits=tuple(_waits(calls)),
+        waits=tuple(_waits(calls, {span.owner for span in trace.of("operator")})),
     )
 
 
@@ -97,12 +99,15 @@ def _copies(work: tuple[Span, ...]) -> Iterator[Copy]:
         yield Copy(name, len(each), total, sum(s.seconds for s in each))
 
 
-def _waits(calls: tuple[Span, ...]) -> Iterator[Wait]:
-    """torch.profiler gives a call an owner (External id) where an operator made it."""
-    waits = [c for c in calls if any(part in c.name for part in WAITS)]
-    for name, implied in sorted({(c.name, c.owner is not None) for c in waits}):
-        each = [c for c in waits if (c.name, c.owner is not None) == (name, implied)]
-        yield Wait(name, len(each), sum(c.seconds for c in each), implied)
+def _waits(calls: tuple[Span, ...], operators: set[int | None]) -> Iterator[Wait]:
+    """torch.profiler gives a call the number (External id) of the operator or range it lies in."""
+    groups: dict[tuple[str, bool], list[float]] = {}
+    for call in calls:
+        if WAITS.search(call.name):
+            implied = call.owner is not None and call.owner in operators
+            groups.setdefault((call.name, implied), []).append(call.seconds)
+    for (name, implied), each in sorted(groups.items()):
+        yield Wait(name, len(each), sum(each), implied)
 
 
 def text(found: Timeline) -> Iterator[str]:
