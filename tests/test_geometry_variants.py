@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -71,6 +74,37 @@ def test_every_way_for_many_architectures(
     assert 4 <= one.taken.registers <= 40
     with pytest.raises(NotRun, match="compiled here for sm_80"):
         launches_in(session, parse(JITTED), "triton", {}, "sm_75")
+
+
+@pytest.mark.full
+def test_registers_are_those_of_tritons_own_cubin(session: Session) -> None:
+    """Compiled here by Triton itself, and read by the cuobjdump that it brings."""
+    triton = pytest.importorskip("triton")
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    from assay.ops.softmax.softmax_triton import kernel
+
+    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+    if not tool.is_file():
+        pytest.skip("no cuobjdump")
+    types = {"x": "*fp32", "y": "*fp32", "n": "i32", "BLOCK": "constexpr"}
+    aligned = {(index,): [["tt.divisibility", 16]] for index in (0, 1)}
+    source = ASTSource(kernel, types, {"BLOCK": 1024}, aligned)
+    case = {"rows": 64, "n": 1025, "dtype": "float32"}
+    for arch in (80, 90):
+        target = GPUTarget("cuda", arch, 32)
+        built = triton.compile(source, target=target, options={"num_warps": 8})
+        with tempfile.NamedTemporaryFile(suffix=".cubin") as cubin:
+            cubin.write(built.asm["cubin"])
+            cubin.flush()
+            command = [str(tool), "--dump-resource-usage", cubin.name]
+            said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        (one,) = launches_in(session, parse("softmax"), "triton", case, f"sm_{arch}").geometries
+        assert one.taken is not None
+        assert re.findall(r"REG:(\d+)", said) == [str(one.taken.registers)]
+        assert one.taken.dynamic_shared_bytes == built.metadata.shared
+        assert one.block == (32 * 8, 1, 1)
 
 
 REPORT = """

@@ -9,12 +9,15 @@ import re
 import sqlite3
 import sys
 import types
+import xml.etree.ElementTree as tree
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from assay.errors import AssayError, NotRun
-from assay.inside.reading import files, ncu_csv, ncu_text, recorded
+from assay.inside.reading import files, flame, ncu_csv, ncu_text, recorded
 from assay.inside.reading.ncu import Kernel, Metric, Report
 from assay.inside.reading.operators import Operator, inner, operators
 from assay.inside.reading.spans import Span, covered_seconds, nested
@@ -132,21 +135,42 @@ def test_a_profile_of_the_cpu_alone_says_so() -> None:
     assert (found.bound, found.busy) == ("", 0.0)
 
 
-def test_own_times_of_nested_and_overlapping_spans_never_exceed_what_passed() -> None:
+def test_own_times_of_nested_and_overlapping_spans_add_up_to_what_passed() -> None:
     spans = [
         span("outer", 0, 10, "operator", place="t"),
         span("inner", 2, 5, "operator", place="t"),
         span("inner", 3, 1, "operator", place="t"),  # itself again, as aten::sum calls aten::sum
+        span("late", 6, 3, "operator", place="t"),  # begins in the inner, ends in the outer
         span("outlasting", 8, 6, "operator", place="t"),  # as clocks that disagree leave it
         span("other thread", 0, 10, "operator", place="u"),
     ]
     by = {(e.span.name, e.span.start): e for e in nested(spans)}
-    assert by["outer", 0].own_seconds == 10 - 5 - 2
-    assert by["inner", 2].own_seconds == 4
+    own = {key: entry.own_seconds for key, entry in by.items()}
+    assert own == {
+        ("outer", 0): 2, ("inner", 2): 3, ("inner", 3): 1, ("late", 6): 2, ("outlasting", 8): 6,
+        ("other thread", 0): 10,
+    }  # fmt: skip
     assert by["inner", 3].again
     assert not by["inner", 2].again
-    mine = [e.own_seconds for e in by.values() if e.span.place == "t"]
-    assert sum(mine) == covered_seconds([s for s in spans if s.place == "t"]) == 14
+    within = {key: [s.name for s in entry.within] for key, entry in by.items()}
+    assert within["inner", 3] == ["outer", "inner"]
+    assert within["late", 6] == ["outer"]
+    assert within["outlasting", 8] == []
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 20)), max_size=25),
+)
+def test_own_times_always_add_up(pairs: list[tuple[int, int]]) -> None:
+    spans = [span(str(i), start, length) for i, (start, length) in enumerate(pairs)]
+    found = nested(spans)
+    assert len(found) == len(spans)
+    assert all(0 <= entry.own_seconds <= entry.span.seconds for entry in found)
+    assert sum(entry.own_seconds for entry in found) == covered_seconds(spans)
+    for entry in found:
+        for outer in entry.within:
+            assert outer.start <= entry.span.start
+            assert entry.span.end <= outer.end + 1e-8
 
 
 def test_who_waits_for_whom() -> None:
@@ -224,6 +248,47 @@ def test_what_is_none_of_them_is_refused(tmp_path: Path, content: bytes, why: st
 def test_a_file_that_is_not_there() -> None:
     with pytest.raises(AssayError, match="No such file"):
         files.read(Path("nowhere.json"))
+
+
+# ---- the flame graph
+
+
+def test_a_flame_graph_is_as_wide_as_the_time_of_its_threads() -> None:
+    trace = read_trace(TRACE)
+    root = flame.frames(trace)
+    assert [frame.name for frame in root.inner.values()] == ["thread 782/807", "thread 782/782"]
+    for place, frame in root.inner.items():
+        spans = [s for s in trace.of(*flame.KINDS) if s.place == place]
+        assert frame.seconds == pytest.approx(covered_seconds(spans), rel=1e-6)
+    picture = tree.fromstring(flame.svg(root))
+    boxes = picture.findall(".//{*}rect")
+    assert len(boxes) > 50
+    assert sum(float(b.get("width", 0)) for b in boxes if b.get("y") == "0") == pytest.approx(
+        flame.WIDTH, abs=0.2
+    )
+    assert all(float(b.get("x", 0)) + float(b.get("width", 0)) <= flame.WIDTH + 1 for b in boxes)
+    said = "".join(picture.itertext())
+    assert "stacks are too narrow to be drawn" in said
+    assert "aten::addmm" in said
+    assert " at 0x" not in said
+
+
+def test_folded_stacks_merge_calls_and_leave_own_time() -> None:
+    spans = (
+        span("main", 0, 10e-6, "python", place="t"),
+        span("f <obj at 0x7f00>", 1e-6, 3e-6, "python", place="t"),
+        span("aten::mm", 2e-6, 1e-6, "operator", place="t"),
+        span("f <obj at 0x7f99>", 5e-6, 4e-6, "python", place="t"),
+        span("kernel", 2e-6, 1e-6, "kernel", place="gpu"),
+    )
+    root = flame.frames(Trace("t", "", spans))
+    assert list(flame.folded(root)) == [
+        "thread t;main 3",
+        "thread t;main;f <obj> 6",
+        "thread t;main;f <obj>;aten::mm 1",
+    ]
+    nothing = flame.svg(flame.frames(Trace("t", "", ())))
+    assert "0.0 us on 0 threads" in nothing
 
 
 # ---- Nsight Compute

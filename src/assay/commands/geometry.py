@@ -18,6 +18,7 @@ from ..inside.geometry import lines as text_of
 from ..inside.geometry.behaviour import Behaviour, behaviour
 from ..inside.geometry.behaviour import lines as text_of_behaviour
 from ..inside.geometry.variant import Launches, launches_of
+from ..inside.geometry.variant import lines as text_of_launches
 from ..target import parse
 from ..ways import DEFAULT_ARCH
 
@@ -107,34 +108,10 @@ def _of_target(given: Options) -> int:
         for line in _json(found, done):
             print(line)
     else:
-        print("\n".join(_text(found, done)))
+        print("\n".join([*text_of_launches(found), *(text_of_behaviour(done) if done else ())]))
     if why:
         print(why, file=sys.stderr)
     return code
-
-
-def _text(found: Launches, done: Behaviour | None) -> Iterator[str]:
-    yield f"{found.op}  {found.label}  {found.case}"
-    for one, times in zip(found.geometries, found.times):
-        if times > 1:
-            yield f"{times} times:"
-        yield from text_of(one)
-        if one.occupancy is not None and found.compiled_for != one.arch:
-            yield f"  registers as ptxas gives them on {one.arch} to PTX for {found.compiled_for}"
-    if found.flops is not None or found.bytes is not None:
-        yield _work(found)
-    if done is not None:
-        yield from text_of_behaviour(done)
-
-
-def _work(found: Launches) -> str:
-    """What the Op says that a call takes, and each thread's share of it."""
-    parts = []
-    if found.flops is not None:
-        parts.append(f"{found.flops:,} FLOP, {found.flops / found.threads:.3g} a thread")
-    if found.bytes is not None:
-        parts.append(f"{found.bytes:,} bytes, {found.bytes / found.threads:.3g} a thread")
-    return f"stated work: {'; '.join(parts)}"
 
 
 def _json(found: Launches, done: Behaviour | None) -> Iterator[str]:

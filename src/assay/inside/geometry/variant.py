@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from ...types import Scalar
 from .limits import multiprocessor
 from .model import Geometry, geometry
 from .occupancy import PREDICTED
+from .text import lines as text_of
 
 SECONDS = 600.0
 COMPILED = ("cuda", "triton", "numba")
@@ -122,3 +124,21 @@ def _geometry(
         name=launch["kernel"],
         why=launch["why"],
     )
+
+
+def lines(found: Launches) -> Iterator[str]:
+    """As text of 80 columns: every different launch, and what the Op says that a call takes."""
+    yield f"{found.op}  {found.label}  {found.case}"
+    for one, times in zip(found.geometries, found.times):
+        if times > 1:
+            yield f"{times} times:"
+        yield from text_of(one)
+        if one.occupancy is not None and found.compiled_for != one.arch:
+            yield f"  registers as ptxas gives them on {one.arch} to PTX for {found.compiled_for}"
+    stated = [
+        f"{number:,} {unit}, {number / found.threads:.3g} a thread"
+        for number, unit in ((found.flops, "FLOP"), (found.bytes, "bytes"))
+        if number is not None
+    ]
+    if stated:
+        yield f"stated work: {'; '.join(stated)}"

@@ -48,11 +48,16 @@ class Nested:
         return any(outer.name == self.span.name for outer in self.within)
 
 
-def nested(spans: Iterable[Span]) -> list[Nested]:
-    """Each span of every place with those around it.
+ROUNDING = 2e-9
+"""Seconds: microseconds of a machine's uptime, as a double, are only so exact."""
 
-    A span that outlasts the one in which it began takes from that one's own time only what they
-    share, so that own times never add up to more than has passed.
+
+def nested(spans: Iterable[Span]) -> list[Nested]:
+    """Each span of every place with those that hold it.
+
+    A moment is the own time of the span that began last of those that are running. So own times of
+    a place add up to what its spans cover together, also where one outlasts the one in which it
+    began, as clocks that disagree leave it; such a span lies beside that one, not within it.
     """
     places: dict[str, list[Span]] = {}
     for span in spans:
@@ -61,18 +66,33 @@ def nested(spans: Iterable[Span]) -> list[Nested]:
 
 
 def _one_place(spans: Sequence[Span]) -> list[Nested]:
-    made: list[tuple[Span, tuple[Span, ...], list[float]]] = []
-    open_: list[tuple[Span, list[float]]] = []
-    for span in sorted(spans, key=lambda s: (s.start, -s.seconds)):
-        while open_ and open_[-1][0].end <= span.start:
-            open_.pop()
-        own = [span.seconds]
-        made.append((span, tuple(outer for outer, _ in open_), own))
-        if open_:
-            outer, outer_own = open_[-1]
-            outer_own[0] -= min(span.end, outer.end) - span.start
-        open_.append((span, own))
-    return [Nested(span, within, max(0.0, own[0])) for span, within, own in made]
+    order = sorted(spans, key=lambda s: (s.start, -s.seconds))
+    own = [0.0] * len(order)
+    within: list[tuple[Span, ...]] = []
+    running: list[int] = []  # by their begin; those below the last may have ended
+    now = 0.0
+    for number, span in enumerate(order):
+        now = _pass(order, running, own, now, span.start)
+        held = (order[n] for n in running)
+        within.append(tuple(s for s in held if s.end >= max(span.end - ROUNDING, now)))
+        running.append(number)
+    _pass(order, running, own, now, float("inf"))
+    return [Nested(span, inside, time) for span, inside, time in zip(order, within, own)]
+
+
+def _pass(
+    order: Sequence[Span], running: list[int], own: list[float], now: float, until: float
+) -> float:
+    """Gives out the time from now until then, ends what has ended, and returns that moment."""
+    while running and now < until:
+        last = running[-1]
+        end = min(order[last].end, until)
+        if end > now:
+            own[last] += end - now
+            now = end
+        if order[last].end <= now:
+            running.pop()
+    return until
 
 
 def covered(spans: Iterable[Span]) -> list[tuple[float, float]]:
