@@ -225,6 +225,7 @@ def test_a_launch_in_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     assert said["occupancy"]["limiters"] == ["registers"]
     assert said["occupancy"]["limits"]["shared memory"] == 7
     assert (said["waves"]["full"], said["waves"]["partial"], said["active_warps"]) == (8, 64, 16)
+    assert said["active_scheduler_warps"] == said["occupancy"]["scheduler_warps"] == 4
     assert said["lifts"][0]["taken"]["registers"] == 96
 
 
@@ -233,7 +234,6 @@ def test_a_launch_in_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ({}, "geometry of what"),
         ({"target": "softmax", "grid": "1"}, "geometry of what"),
-        ({"target": "softmax"}, "name a variant with -k"),
         ({"target": "softmax", "variant": "cuda", "registers": 3}, "--registers goes with --grid"),
         ({"target": "softmax", "variant": "cuda", "static_shared": 0}, "--static-shared goes with"),
         ({"grid": "1"}, "give --block too"),
@@ -284,6 +284,11 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "registers as ptxas gives them on sm_120 to PTX for sm_89" in done.stdout
     assert "counted" not in done.stdout
+    done = assay(tmp_path, "geometry", TARGET, "--json")
+    assert done.returncode == 0, done.stderr
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    names = ["straight", "strided", "conflicting", "padded", "divergent", *["several"] * 3]
+    assert [one["variant"] for one in said] == [f"cuda/{name}" for name in names]
     done = assay(tmp_path, "geometry", "--grid", "1", "--block", "2000", "--registers", "8")
     assert (done.returncode, done.stdout) == (2, "")
     assert "2,000 threads a block, limit 1,024" in done.stderr

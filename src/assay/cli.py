@@ -228,7 +228,9 @@ def count(
 @app.command("geometry")
 def geometry_(
     target: Annotated[str, typer.Argument(metavar="[TARGET]")] = "",
-    variant: Annotated[str, typer.Option("-k", help="The variant: way/name.")] = "",
+    variant: Annotated[
+        str, typer.Option("-k", help="The variant: way/name; default: all, without counts.")
+    ] = "",
     case: Annotated[
         str | None, typer.Option("--case", help="The case: 'n=10'; default: the smallest.")
     ] = None,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,11 +19,18 @@ from ..inside.geometry import MOST, PREDICTED, Geometry, geometry
 from ..inside.geometry import lines as text_of
 from ..inside.geometry.behaviour import Behaviour, behaviour
 from ..inside.geometry.behaviour import lines as text_of_behaviour
-from ..inside.geometry.variant import Launches, launches_of
+from ..inside.geometry.variant import COMPILED, Launches, launches_in, launches_of
 from ..inside.geometry.variant import lines as text_of_launches
-from ..target import parse
+from ..pipeline import describe
+from ..session import Session
+from ..target import Target, parse
+from ..types import Scalar
 from ..ways import DEFAULT_ARCH
 
+DERIVED = (
+    *("blocks", "threads", "warps", "block_warps", "idle_lanes", "blocks_per_sm"),
+    *("active_warps", "active_scheduler_warps"),
+)
 OF_A_LAUNCH = ("block", "registers", "static_shared", "dynamic_shared", "barriers")
 
 
@@ -48,7 +57,7 @@ class Options:
 def run(given: Options) -> int:
     """Prints it; exit code 0, or 3 if something can't be said here. Raises AssayError."""
     if bool(given.target) == bool(given.grid):
-        raise AssayError("geometry of what? give a TARGET with -k, or --grid with --block")
+        raise AssayError("geometry of what? give a TARGET, or --grid with --block")
     return _of_numbers(given) if given.grid else _of_target(given)
 
 
@@ -81,20 +90,13 @@ def _of_target(given: Options) -> int:
     wrong = [name for name in OF_A_LAUNCH if getattr(given, name) not in (None, "")]
     if wrong:
         raise AssayError(f"--{wrong[0].replace('_', '-')} goes with --grid, not with a TARGET")
-    if not given.variant:
-        raise AssayError(f"geometry of {given.target}: name a variant with -k (assay list)")
     target, values = parse(given.target), parse_values(given.case) if given.case else {}
-    done: Behaviour | None = None
+    if not given.variant:
+        return _of_all(given, target, values)
     code, why = 0, ""
+    done: Behaviour | None = None
     try:
-        found = launches_of(
-            target,
-            given.variant,
-            values,
-            given.arch,
-            multiprocessors=given.sms,
-            carveout=_carveout(given.carveout),
-        )
+        found = launches_of(target, given.variant, values, given.arch, **_card(given))
     except NotRun as reason:
         print(f"assay: no geometry: {reason}", file=sys.stderr)
         return 3
@@ -104,14 +106,47 @@ def _of_target(given: Options) -> int:
             done = behaviour(said.counts, said.arch)
         except NotRun as reason:
             code, why = 3, f"assay: accesses not counted: {reason}"
-    if given.as_json:
-        for line in _json(found, done):
-            print(line)
-    else:
-        print("\n".join([*text_of_launches(found), *(text_of_behaviour(done) if done else ())]))
-    if why:
+    _print(given, found, done)
+    if code:
         print(why, file=sys.stderr)
     return code
+
+
+def _of_all(given: Options, target: Target, values: dict[str, Scalar]) -> int:
+    """Every variant whose launches can be noted, without their accesses: one child each."""
+    shown, mistake = 0, None
+    with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
+        ops = describe(session, target)
+        for variant in (v for v in ops[0].variants if v.way in COMPILED):
+            try:
+                found = launches_in(
+                    session, target, variant.name, values, given.arch, **_card(given)
+                )
+            except (NotRun, AssayError) as reason:
+                print(f"assay: no geometry: {reason}", file=sys.stderr)
+                mistake = reason if isinstance(reason, AssayError) else mistake
+                continue
+            if shown and not given.as_json:
+                print()
+            _print(given, found, None)
+            shown += 1
+    if mistake and not shown:  # a case that there is not is everybody's mistake
+        raise mistake
+    if not shown:
+        print(f"assay: no variant of ways {', '.join(COMPILED)} could be shown", file=sys.stderr)
+    return 0 if shown else 3
+
+
+def _card(given: Options) -> dict[str, Any]:
+    return {"multiprocessors": given.sms, "carveout": _carveout(given.carveout)}
+
+
+def _print(given: Options, found: Launches, done: Behaviour | None) -> None:
+    if given.as_json:
+        said = [*_json(found, done)]
+    else:
+        said = [*text_of_launches(found), *(text_of_behaviour(done) if done else ())]
+    print("\n".join(said))
 
 
 def _json(found: Launches, done: Behaviour | None) -> Iterator[str]:
@@ -127,7 +162,7 @@ def _json(found: Launches, done: Behaviour | None) -> Iterator[str]:
 def facts(found: Geometry) -> dict[str, Any]:
     """A geometry as data: its fields, and what follows from them."""
     said = dataclasses.asdict(found)
-    for name in ("blocks", "threads", "warps", "block_warps", "idle_lanes", "active_warps"):
+    for name in DERIVED:
         said[name] = getattr(found, name)
     if found.occupancy is not None:
         held = found.occupancy
