@@ -114,7 +114,7 @@ def _of_target(given: Options) -> int:
 
 def _of_all(given: Options, target: Target, values: dict[str, Scalar]) -> int:
     """Every variant whose launches can be noted, without their accesses: one child each."""
-    shown, mistake = 0, None
+    shown, reasons = 0, list[Exception]()
     with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
         ops = describe(session, target)
         for variant in (v for v in ops[0].variants if v.way in COMPILED):
@@ -123,15 +123,16 @@ def _of_all(given: Options, target: Target, values: dict[str, Scalar]) -> int:
                     session, target, variant.name, values, given.arch, **_card(given)
                 )
             except (NotRun, AssayError) as reason:
-                print(f"assay: no geometry: {reason}", file=sys.stderr)
-                mistake = reason if isinstance(reason, AssayError) else mistake
+                reasons.append(reason)
                 continue
             if shown and not given.as_json:
                 print()
             _print(given, found, None)
             shown += 1
-    if mistake and not shown:  # a case that there is not is everybody's mistake
-        raise mistake
+    if not shown and reasons and isinstance(reasons[0], AssayError):
+        raise reasons[0]  # a case that there is not is the mistake of all
+    for said in dict.fromkeys(map(str, reasons)):
+        print(f"assay: no geometry: {said}", file=sys.stderr)
     if not shown:
         print(f"assay: no variant of ways {', '.join(COMPILED)} could be shown", file=sys.stderr)
     return 0 if shown else 3

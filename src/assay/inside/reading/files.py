@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...errors import AssayError
-from . import ncu_csv, ncu_rep, ncu_text, nsys, operators, recorded, table, timeline
+from . import names, ncu_csv, ncu_rep, ncu_text, nsys, operators, recorded, table, timeline
 from .ncu import Kernel, Report
 from .trace import GZIP, Trace, read_trace
 
@@ -84,7 +84,9 @@ def _report(report: Report, rows: int) -> Iterator[str]:
     for kernel in report.kernels[:rows]:
         yield ""
         yield kernel.name if len(kernel.name) <= NAME else f"{kernel.name[: NAME - 3]}..."
-        for said in (", ".join(_figures(kernel)), *_geometry(kernel)):
+        decoded = names.decode(kernel.name)
+        named = [f"by its name: {decoded.text}"] if decoded else []
+        for said in (*named, ", ".join(_figures(kernel)), *_geometry(kernel)):
             yield from textwrap.wrap(f"  {said}", WIDTH, subsequent_indent="    ")
         yield from _findings(kernel)
     if len(report.kernels) > rows:
