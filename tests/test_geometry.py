@@ -56,6 +56,9 @@ def test_set_to_the_most_shared_memory_is_no_limit_and_as_many_blocks_fit() -> N
     small = notes(carveout=16_384).occupancy
     assert small is not None
     assert (small.carveout_bytes, small.blocks, small.limiters) == (16_384, 1, ("shared memory",))
+    changes = {lift.change: lift.blocks for lift in notes(carveout=16_384).lifts}
+    assert changes["shared memory set to 102,400 bytes"] == 4
+    assert changes["96 registers a thread or fewer"] == 5
     with pytest.raises(AssayError, match=r"sm_86 has at most 102,400"):
         notes(carveout=200_000)
 

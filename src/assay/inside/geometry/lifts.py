@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from .limits import REGISTER_UNIT, REGISTERS, SCHEDULERS, WARP, Multiprocessor
-from .occupancy import MOST, MOST_THREADS, Footprint, Occupancy, occupancy
+from .occupancy import MOST, MOST_THREADS, PREDICTED, Footprint, Occupancy, occupancy
 
 
 @dataclass(frozen=True)
@@ -28,29 +28,30 @@ def best_block(taken: Footprint, sm: Multiprocessor) -> int:
     Registers of a thread and shared memory of a block stay; as cuda_occupancy.h's
     cudaOccMaxPotentialOccupancyBlockSize chooses, with shared memory set to the most.
     """
-    sizes = range(MOST_THREADS, 0, -WARP)
-    return (
-        max(sizes, key=lambda n: (_warps(replace(taken, threads=n), sm), n))
-        if any(_warps(replace(taken, threads=n), sm) for n in sizes)
-        else 0
-    )
+    warps = _by_size(taken, sm)
+    best = max(warps, key=lambda size: (warps[size], size))
+    return best if warps[best] else 0
 
 
-def lifts(taken: Footprint, sm: Multiprocessor) -> tuple[Lift, ...]:
+def lifts(
+    taken: Footprint, sm: Multiprocessor, carveout: int | str = PREDICTED
+) -> tuple[Lift, ...]:
     """Changes after which more warps can be resident, the highest occupancy first.
 
-    Shared memory is set to the most there is: the driver gives what a kernel needs of it.
+    Each is tried with shared memory set to the most there is: the driver gives what a kernel needs
+    of it. Where that alone helps, a smaller size having been given, it is a change itself.
     """
-    now = occupancy(taken, sm, MOST)
+    now, most = occupancy(taken, sm, carveout), occupancy(taken, sm, MOST)
     if now.warps == now.most_warps:
         return ()
-    found = [_one_more(taken, sm, now), _other_block(taken, sm)]
+    size = f"shared memory set to {sm.shared_bytes:,} bytes"
+    found = [
+        Lift(size, taken, most.fraction, most.blocks),
+        _one_more(taken, sm, most),
+        _other_block(taken, sm),
+    ]
     better = [lift for lift in found if lift and lift.fraction > now.fraction]
     return tuple(sorted(better, key=lambda lift: -lift.fraction))
-
-
-def _warps(taken: Footprint, sm: Multiprocessor) -> int:
-    return occupancy(taken, sm, MOST).warps
 
 
 def _lift(change: str, taken: Footprint, sm: Multiprocessor) -> Lift:
@@ -92,11 +93,16 @@ def _registers(taken: Footprint, blocks: int) -> int:
 
 def _other_block(taken: Footprint, sm: Multiprocessor) -> Lift | None:
     """The block size with the highest occupancy; of equal ones the nearest to what it is."""
-    sizes = [n for n in range(WARP, MOST_THREADS + 1, WARP)]
-    warps = {n: _warps(replace(taken, threads=n), sm) for n in sizes}
+    warps = _by_size(taken, sm)
     most = max(warps.values())
     if not most:
         return None
-    size = min((n for n in sizes if warps[n] == most), key=lambda n: abs(n - taken.threads))
+    size = min((n for n in warps if warps[n] == most), key=lambda n: abs(n - taken.threads))
     held = ", the same shared memory a block" if taken.shared_bytes else ""
     return _lift(f"blocks of {size} threads{held}", replace(taken, threads=size), sm)
+
+
+def _by_size(taken: Footprint, sm: Multiprocessor) -> dict[int, int]:
+    """Warps that can be resident, by the threads of a block of whole warps."""
+    sizes = range(WARP, MOST_THREADS + 1, WARP)
+    return {n: occupancy(replace(taken, threads=n), sm, MOST).warps for n in sizes}

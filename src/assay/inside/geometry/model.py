@@ -125,7 +125,7 @@ def geometry(
     if not held.blocks:
         raise AssayError(_refused(launch.name, taken, sm, held))
     waves = Waves(made.blocks, held.blocks * number) if number else None
-    return replace(made, taken=taken, occupancy=held, waves=waves, lifts=lifts(taken, sm))
+    return replace(made, taken=taken, occupancy=held, waves=waves, lifts=lifts(taken, sm, carveout))
 
 
 def _multiprocessors(given: int | None, sm: Multiprocessor) -> tuple[int | None, str]:
