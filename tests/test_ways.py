@@ -498,10 +498,12 @@ def test_nvrtc_tells_registers_spills_and_shared_memory(kernels: Path, arch: str
 
 
 @needs_nvrtc
-def test_parameters_are_those_of_the_ptx(kernels: Path) -> None:
+@pytest.mark.parametrize("arch", ["sm_90", "sm_120"])
+def test_parameters_are_those_of_the_ptx(kernels: Path, arch: str) -> None:
+    """From sm_100 on NVRTC marks pointers in it."""
     cuda = ways.way("cuda")
     names = ["plain", "scale<float, 64>"]
-    built = cuda.compile_source(kernels, names, job("cuda", kernels))
+    built = cuda.compile_source(kernels, names, job("cuda", kernels), arch)
     scale = [kind for kind, _ in built.parameters["scale<float, 64>"]]
     assert scale == ["u64", "u64", "u32", "f32", "f64", "u8", "u64"]
     assert built.parameters["plain"] == [["u64", 0], ["b8", 8]]

@@ -234,6 +234,43 @@ def count(
     raise typer.Exit(counting.run(target, variant, case or "", arch, as_json=as_json))
 
 
+@app.command("geometry")
+def geometry_(
+    target: Annotated[str, typer.Argument(metavar="[TARGET]")] = "",
+    variant: Annotated[
+        str, typer.Option("-k", help="The variant: way/name; default: all, without counts.")
+    ] = "",
+    case: Annotated[
+        str | None, typer.Option("--case", help="The case: 'n=10'; default: the smallest.")
+    ] = None,
+    arch: Arch = "",
+    sms: Annotated[int | None, typer.Option("--sms", help="Multiprocessors of the GPU.")] = None,
+    carveout: Annotated[
+        str, typer.Option("--carveout", help="Shared memory set to: bytes, most or predicted.")
+    ] = "",
+    grid: Annotated[str, typer.Option("--grid", help="Without a target: 16,32,3.")] = "",
+    block: Annotated[str, typer.Option("--block", help="Threads of a block: 128 or 32,4.")] = "",
+    registers: Annotated[int | None, typer.Option("--registers", help="Of a thread.")] = None,
+    static_shared: Annotated[
+        int | None, typer.Option("--static-shared", help="Bytes of a block.")
+    ] = None,
+    dynamic_shared: Annotated[
+        int | None, typer.Option("--dynamic-shared", help="Bytes of a block.")
+    ] = None,
+    barriers: Annotated[int | None, typer.Option("--barriers", help="Of a block.")] = None,
+    counts: Annotated[
+        bool, typer.Option("--counts/--no-counts", help="Run it on the CPU for its accesses too.")
+    ] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Without a GPU: blocks, threads, occupancy and its limiter, waves, coalescing, conflicts."""
+    given = locals()
+    from .commands import geometry
+
+    given["case"] = case or ""
+    raise typer.Exit(geometry.run(geometry.Options(**given)))
+
+
 @app.command("map")
 def map_(
     target: Annotated[str, typer.Argument(metavar="TARGET")],

@@ -36,7 +36,11 @@ FLAGS = ("-std=c++17", "-lineinfo", "-default-device")
 DEBUG = "-G"
 """Device code that cuda-gdb can step through: unoptimised, with every variable in memory."""
 ERROR = re.compile(r"^(.*?)\((\d+)\): (?:catastrophic )?error:? ?(.*)$", re.MULTILINE)
-PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)\s+(\w+?)_param_(\d+)(?:\[(\d+)\])?")
+PARAMETER = re.compile(
+    r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)\s+(?:\.ptr\s+(?:\.\w+\s+)?(?:\.align\s+\d+\s+)?)?"
+    r"(\w+?)_param_(\d+)(?:\[(\d+)\])?"
+)
+"""From sm_100 on NVRTC marks pointers: `.param .u64 .ptr .align 1 k_param_0`."""
 
 
 def here(device: str) -> Here:
