@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from assay.clock import caches, details, noise, warm
 from assay.clock.member import Member
+from assay.clock.neighbours import others, strangers
 from assay.clock.power import REASONS, Reading, held, throttled
 
 
@@ -162,3 +163,16 @@ def test_states_of_the_cache_are_kept_with_the_samples(judge: Judge) -> None:
     assert found["hot"].cache_bytes
     assert found["hot"].inputs[0].startswith("x: float32 [16384], -")
     assert found["hot"].other_load is not None
+
+
+PARENTS = {30: 20, 20: 10, 10: 1, 40: 1, 1: 0}
+
+
+def test_other_processes_on_the_gpu_are_those_of_no_run_of_ours() -> None:
+    assert strangers((30, 40), 30, 10, PARENTS.get) == (40,)
+    assert strangers((30, 20), 30, 10, PARENTS.get) == ()
+    assert strangers((40, 50), 30, 10, PARENTS.get) is None, "they are counted in other numbers"
+
+
+def test_a_process_that_is_gone_is_somebody_else() -> None:
+    assert others([os.getpid(), 2**22 + 1], os.getpid(), os.getppid()) == (2**22 + 1,)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
 
-from . import cpu, events, noise
+from . import cpu, events, neighbours, noise
 from .gpu import Gpu
 from .member import Member
 from .power import Reading, held, summary
@@ -49,8 +50,16 @@ class Beside:
             else:
                 clock = cpu.Cpu(copy, None, 1)
             self._clocks[kind] = (clock, 2 * size)
+        self._strangers = self._seen_strangers()
         self._begun = noise.used(cpus)
         self._ended = self._begun
+
+    def _seen_strangers(self) -> tuple[int, ...]:
+        """Other processes on the GPU when sampling begins, as far as that can be told."""
+        if self._gpu is None or self._gpu.nvml.missing:
+            return ()
+        listed = self._gpu.nvml.processes()
+        return neighbours.others(listed, os.getpid(), self._given.owner) or ()
 
     def sample(self, number: int) -> None:
         """Once a round."""
@@ -87,6 +96,7 @@ class Beside:
             "windows": 1,
             "no_nvml": "",
             "hertz": [],
+            "strangers": [],
             "held": {"interrupted": member.interrupted} if member.interrupted else {},
             "other_load": noise.others(self._begun, self._ended, len(self._cpus)),
         }
@@ -110,6 +120,7 @@ class Beside:
             "hertz": [reading.hertz for reading in mine] if whole else [],
             "held": held(mine) if whole else {},
             "other_load": None,
+            "strangers": list(self._strangers),
         }
 
 

@@ -151,6 +151,9 @@ def _notes(said: dict[str, Any]) -> tuple[str, ...]:
     if said.get("no_nvml"):
         notes.append(f"clocks and power are not known: {said['no_nvml']}")
     notes += [f"held down: {reason}" for reason in said["throttled"]]
+    if said["strangers"]:
+        pids = ", ".join(map(str, said["strangers"]))
+        notes.append(f"other processes used this GPU when sampling began: {pids}")
     if not said["still"]:
         notes.append("its times had not settled when the warm-up ended")
     if (said["other_load"] or 0.0) > MUCH:

@@ -53,6 +53,11 @@ class Nvml:
         except pynvml.NVMLError as error:
             self.missing = f"NVML does not tell: {error}"
 
+    def processes(self) -> tuple[int, ...]:
+        """Processes that compute on it, as the host counts them. Raises pynvml.NVMLError."""
+        found = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
+        return tuple(int(process.pid) for process in found)
+
     def read(self) -> Reading:
         """A reading. Raises pynvml.NVMLError."""
         nvml, handle = self._nvml, self._handle

@@ -56,6 +56,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     llc_bytes: int
     wish: Wish
+    owner: int
+    """The process that all of this run descend from."""
 
 
 SHORT_SECONDS, SHORT_WINDOWS = 20e-6, 5

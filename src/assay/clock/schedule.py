@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import shutil
 from pathlib import Path
@@ -156,6 +157,7 @@ def _plan(
         state=str(state),
         llc_bytes=machine.llc_bytes or 0,
         wish=wish,
+        owner=os.getpid(),
     )
 
 

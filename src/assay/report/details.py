@@ -28,7 +28,7 @@ def show(console: Console, rows: Sequence[Row]) -> None:
 
 def said(row: Row, timing: Timing) -> Iterator[tuple[str, str]]:
     """A name and a text for each thing that is known."""
-    yield "time", f"{units.seconds(timing.median)} a call, {timing.cache}, by {timing.method}"
+    yield "time", _time(timing)
     yield "rates", ", ".join(_rates(row, timing))
     if timing.wall_seconds is not None:
         yield "wall", _wall(timing)
@@ -44,8 +44,10 @@ def said(row: Row, timing: Timing) -> Iterator[tuple[str, str]]:
         yield "memory", _memory(timing)
     if timing.working_bytes is not None:
         yield "working set", _working(timing)
-    yield "once", _once(row, timing)
-    yield "warm-up", f"{timing.warmup_calls} calls, {units.seconds(timing.warmup_seconds or 0.0)}"
+    if row.build or timing.first_call_seconds is not None:
+        yield "once", _once(row, timing)
+    if timing.warmup_calls is not None and timing.warmup_seconds is not None:
+        yield "warm-up", f"{timing.warmup_calls} calls, {units.seconds(timing.warmup_seconds)}"
     yield from (("input", text) for text in timing.inputs)
     if timing.clock_hz:
         yield "clock", _clock(timing)
@@ -56,6 +58,13 @@ def said(row: Row, timing: Timing) -> Iterator[tuple[str, str]]:
     if timing.noise is not None:
         yield "noise floor", f"q {100 * timing.noise:.2f} %, by assay selftest clock"
     yield from (("note", text) for text in timing.notes)
+
+
+def _time(timing: Timing) -> str:
+    text = f"{units.seconds(timing.median)} a call, {timing.cache}, by {timing.method}"
+    if timing.event_seconds is None:
+        return text
+    return f"{text}; events say {units.seconds(timing.event_seconds)}"
 
 
 def _rates(row: Row, timing: Timing) -> Iterator[str]:
@@ -136,7 +145,7 @@ def _once(row: Row, timing: Timing) -> str:
         parts.append(f"built in {units.seconds(row.build.seconds)}{cached}")
     if timing.first_call_seconds is not None:
         parts.append(f"first call {units.seconds(timing.first_call_seconds)}")
-    return ", ".join(parts) or "nothing"
+    return ", ".join(parts)
 
 
 def _clock(timing: Timing) -> str:
