@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from assay.types import Row
@@ -182,3 +183,18 @@ def sleeps(x):
     timing = one(rows, "eager/sleeps").timing
     assert timing
     assert 0.005 <= timing.median < 0.0075
+
+
+def test_what_ended_sampling_is_told(judge: Judge) -> None:
+    """Noise of 30 % that more samples do not shrink ends with the budget, not with patience."""
+    began = time.monotonic()
+    noisy = """
+@op.variant("eager/noisy")
+def noisy(x, turns=iter(range(10**9))):
+    time.sleep(1e-3 if next(turns) % 2 else 2e-3)
+    return 2 * x
+"""
+    (row,) = judge(HEAD + noisy, timed=True, budget=0.3, variants=("eager/noisy",))
+    assert row.timing, row.not_timed
+    assert row.timing.ended == "budget"
+    assert time.monotonic() - began < 60

@@ -34,6 +34,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """95 % interval of the median, by moving-block bootstrap."""
     steady: str = ""
     """Empty, or how the samples drift or fall into modes."""
+    ended: str = ""
+    """What ended sampling: `interval` (the median was known to 0.25 %), or `budget`."""
     threads: int | None = None
     null_seconds: float | None = None
     """What an empty window reads on the same clock."""

@@ -60,6 +60,7 @@ def timing(said: dict[str, Any], row: Row, plan: Plan, schedule: str, known: Kno
         low=low,
         high=high,
         steady=steadiness(said["samples"]),
+        ended=said["ended"],
         threads=plan.threads if row.device == "cpu" else None,
         null_seconds=said["null_seconds"],
         fixed_seconds=said["fixed_seconds"],

@@ -303,7 +303,7 @@ def _sample(
             break
     beside.end()
     for member in members:
-        member.facts = beside.facts(member)
+        member.facts = {**beside.facts(member), "ended": "interval" if _known(member) else "budget"}
 
 
 def _rounds(

@@ -29,6 +29,7 @@ def show(console: Console, rows: Sequence[Row]) -> None:
 def said(row: Row, timing: Timing) -> Iterator[tuple[str, str]]:
     """A name and a text for each thing that is known."""
     yield "time", _time(timing)
+    yield "samples", _samples(timing)
     yield "rates", ", ".join(_rates(row, timing))
     if timing.wall_seconds is not None:
         yield "wall", _wall(timing)
@@ -65,6 +66,13 @@ def _time(timing: Timing) -> str:
     if timing.event_seconds is None:
         return text
     return f"{text}; events say {units.seconds(timing.event_seconds)}"
+
+
+def _samples(timing: Timing) -> str:
+    half = 100 * (timing.high - timing.low) / 2 / timing.median
+    text = f"{len(timing.samples)}, median known to {half:.2g} %"
+    ended = {"interval": "ended as it was known well enough", "budget": "ended by the budget"}
+    return f"{text}, {ended[timing.ended]}" if timing.ended else text
 
 
 def _rates(row: Row, timing: Timing) -> Iterator[str]:
