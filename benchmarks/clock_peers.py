@@ -21,9 +21,10 @@ from typing import Any
 import torch
 
 from assay.clock import events
-from assay.clock.protocol import windows_for
+from assay.clock.choose import choose
+from assay.clock.gpu import gpu
 from assay.clock.statistics import interval
-from assay.clock.witness import Witness
+from assay.clock.traced import BLOCK, Traced
 
 REPEATS = 5
 SAMPLES = 100
@@ -55,25 +56,27 @@ class Truth:
     """CUPTI's spans of cold and of hot calls."""
 
     def __init__(self) -> None:
-        self.flush, self.witness = events.Flush("cuda:0"), Witness("cuda:0")
-        fixed = events.fixed_seconds(self.flush, self.witness)
-        if fixed is None:
-            raise SystemExit(self.witness.missing)
-        self.fixed = fixed
+        self.gpu = gpu("cuda:0")
+        if self.gpu.fixed is None:
+            raise SystemExit(self.gpu.witness.missing)
+        self.flush, self.fixed = self.gpu.flush, self.gpu.fixed
 
     def spans(self, call: Call, flush: Call) -> float:
         clock = events.Events(call, None, flush, events.host_seconds(call)).unhurried()
-        seen = self.witness.watch(clock.prepare, call)
+        seen = self.gpu.witness.watch(clock.prepare, call)
         if seen is None or not seen.spans:
-            raise SystemExit(f"CUPTI: {self.witness.missing or seen}")
+            raise SystemExit(f"CUPTI: {self.gpu.witness.missing or seen}")
         return statistics.median(seen.spans)
 
     def assay(self, call: Call) -> float:
-        host = events.host_seconds(call)
-        windows = windows_for(self.spans(call, self.flush))
-        clock = events.Events(call, None, self.flush, host, fixed=self.fixed, windows=windows)
-        _, middle, _ = interval([clock.sample() for _ in range(SAMPLES)])
-        return middle
+        clock = choose(self.gpu, call, 1e-5).clock
+        if not isinstance(clock, Traced):
+            _, middle, _ = interval([clock.sample() for _ in range(SAMPLES)])
+            return middle
+        samples = [span for _ in range(0, SAMPLES, BLOCK) for span in clock.block()]
+        if not samples:
+            raise SystemExit(f"CUPTI: {clock.uneven}")
+        return interval(samples)[1]
 
 
 def do_bench(call: Call) -> float:

@@ -33,12 +33,14 @@ from ..verdict.buffers import POISONS, fence_like, fenced
 from ..verdict.tamper import Taken, Tampered, taken
 from . import caches, cpu, details, events, fresh, noise, traced, warm
 from .beside import Beside
+from .choose import choose
 from .contents import Contents, described
 from .gpu import Gpu
 from .gpu import gpu as gpu_of
 from .member import Lost, Member
-from .protocol import Entry, Plan, windows_for
+from .protocol import Entry, Plan
 from .statistics import interval
+from .witness import Seen
 
 LEAST_ROUNDS, GOOD_ROUNDS = 12, 32
 GOOD_WIDTH = 0.0025
@@ -206,20 +208,14 @@ def _member(shared: _Shared, index: int, entry: Entry) -> Member:
         else:
             gpu = shared.gpu
             assert gpu is not None
-            assert flush is not None
-            host = events.host_seconds(call)
             before = None if flush is hot else restore
-            member.clock = events.Events(call, before, flush, host, fixed=gpu.fixed or 0.0)
+            chosen = choose(gpu, call, seconds, restore=before, flush=flush)
+            member.clock = chosen.clock
             member.seen = {
-                **_seen(member.clock, gpu),
+                **_seen(chosen.seen, gpu),
                 "memory": details.memory(member, device),
-                "host_seconds": events.queued_seconds(call, host),
+                "host_seconds": events.queued_seconds(call, chosen.host_seconds),
             }
-            span = member.seen.get("span_seconds")
-            member.clock.windows = windows_for(seconds if span is None else span)
-            if _single(member.seen):
-                prepared = member.seen["prepared"]
-                member.clock = traced.Traced(member.clock, gpu.witness, prepared)
             member.persisting = gpu.persisting()
     label = caches.label(kind, shared.state(kind), count, working, cache)
     proven = shared.gpu is None or shared.gpu.flushes or label not in caches.COLD
@@ -239,14 +235,8 @@ def _working(
     return read + sum(math.prod(shape) * dtype.itemsize for shape, dtype in outputs)
 
 
-def _single(seen: dict[str, Any]) -> bool:
-    """Whether every call that was watched was the same one kernel on the current stream."""
-    return seen.get("kernels") == 1 and not seen["elsewhere"] and not seen["uneven"]
-
-
-def _seen(clock: events.Events, gpu: Gpu) -> dict[str, Any]:
+def _seen(seen: Seen | None, gpu: Gpu) -> dict[str, Any]:
     """What CUPTI says of calls that are prepared as a sample is."""
-    seen = gpu.witness.watch(clock.unhurried().prepare, clock.call)
     if seen is None:
         return {"no_witness": gpu.witness.missing}
     return {
@@ -255,7 +245,6 @@ def _seen(clock: events.Events, gpu: Gpu) -> dict[str, Any]:
         "kernel_seconds": statistics.median(seen.seconds) if seen.seconds else None,
         "span_seconds": statistics.median(seen.spans) if seen.spans else None,
         "uneven": seen.uneven,
-        "prepared": seen.prepared,
     }
 
 

@@ -16,8 +16,9 @@ from typing import Any
 import torch
 
 from ..clock import cpu, events, graphs
+from ..clock.choose import choose
 from ..clock.gpu import gpu
-from ..clock.protocol import SHORT_WINDOWS, windows_for
+from ..clock.protocol import SHORT_WINDOWS
 from ..clock.traced import BLOCK, Traced, blocks, unguarded
 from ..errors import AssayError
 from ..processes.channel import Channel
@@ -121,13 +122,14 @@ class _Gpu:
         return lambda: torch.cuda._sleep(cycles)
 
     def clock(self, length: float) -> Traced:
-        """As for a kernel that is judged: a call of one kernel is timed by CUPTI."""
-        clock = self._events(self.spin(length), self.cold, windows_for(length))
-        seen = self.witness.watch(clock.unhurried().prepare, clock.call)
-        if seen is None or seen.kernels != 1:
-            why = self.witness.missing if seen is None else seen.uneven
-            raise AssayError(f"a spin of {1e6 * length:g} us was not seen by CUPTI: {why}")
-        return Traced(clock, self.witness, seen.prepared)
+        """As a kernel that is judged gets it."""
+        chosen = choose(gpu(self.device), self.spin(length), length)
+        if not isinstance(chosen.clock, Traced):
+            raise AssayError(
+                f"a spin of {1e6 * length:g} us was not seen as one kernel by CUPTI: "
+                f"{self.witness.missing or chosen.seen}"
+            )
+        return chosen.clock
 
     def _events(self, call: Callable[[], None], flush: Callable[[], None], windows: int) -> Any:
         host = events.host_seconds(call)
