@@ -9,7 +9,7 @@ from rich.console import Console
 
 from assay.clock.statistics import APART, margin
 from assay.report import details, table
-from assay.types import Build, Case, Memory, Row, Sustained, Timing, replace
+from assay.types import Build, Case, Input, Memory, Row, Sustained, Timing, replace
 
 GOLDEN = Path(__file__).parent / "golden" / "details.txt"
 US = 1e-6
@@ -44,7 +44,19 @@ GPU = Timing(
     period_seconds=11.8 * US,
     working_bytes=1 << 24,
     cache_bytes=50 << 20,
-    inputs=("x: float32 [1024, 2048], -4.73 to 4.39, mean 0.0049, 0 % zeros",),
+    inputs=(
+        Input(
+            name="x",
+            dtype="float32",
+            shape=(1024, 2048),
+            stride=(2048, 1),
+            low=-4.73,
+            high=4.39,
+            mean=0.0049,
+            zeros=0.0,
+        ),
+        Input(name="eps", text="1e-05"),
+    ),
     clock_hz=(1.98e9, 1.98e9),
     watts=(162.0, 240.0),
     celsius=(39.0, 40.0),

@@ -67,8 +67,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """What the L2 (GPU) or the last-level cache (CPU) holds."""
     sets: int = 1
     """Sets of inputs and outputs that calls take in turn."""
-    inputs: tuple[str, ...] = ()
-    """What fed it: `x: float32 [4096, 8192], -5.6 to 5.6, 16,777,216 values, 0 % zeros`."""
+    inputs: tuple[Input, ...] = ()
+    """What fed it: data decides how much power a GPU takes, and with it the clock."""
     clock_hz: tuple[float, float] | None = None
     """Lowest and highest SM clock seen beside the samples."""
     watts: tuple[float, float] | None = None
@@ -106,6 +106,22 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 
 ON_GPU = ("cupti", "events")
 """Methods whose times may be set against one another: both tell how long the GPU worked."""
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True):
+    """One input: a tensor by its form and some of its values, anything else by its text."""
+
+    name: str
+    text: str = ""
+    """Of what is no tensor: `1e-05`."""
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    stride: tuple[int, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    mean: float | None = None
+    zeros: float | None = None
+    """Share of zeros. These four are of at most 65,536 elements, evenly spread; None of none."""
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ import msgspec
 
 from .timings import SCHEMA as SCHEMA
 from .timings import Floor as Floor
+from .timings import Input as Input
 from .timings import Memory as Memory
 from .timings import Roof as Roof
 from .timings import Roofs as Roofs

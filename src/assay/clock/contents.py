@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
-from ..inputs import inputs_of
+from ..inputs import dtype_name, inputs_of
 from ..op import Op
+from ..types import Input, replace
 from .member import Member
 from .protocol import Plan
 
@@ -63,22 +64,28 @@ SEEN = 1 << 16
 """Elements of a tensor that are looked at to describe it."""
 
 
-def described(names: Iterable[str], values: tuple[Any, ...]) -> tuple[str, ...]:
-    """`x: float32 [4096, 8192], -5.61 to 5.52, mean 0.001, 0 % zeros`, of each input.
-
-    What data is made of decides how much power a GPU takes, and with it the clock: zeros are quick.
-    """
-    return tuple(f"{name}: {_one(value)}" for name, value in zip(names, values))
+def described(names: Iterable[str], values: tuple[Any, ...]) -> tuple[Input, ...]:
+    """What each input is, by its form and some of its values."""
+    return tuple(_one(name, value) for name, value in zip(names, values))
 
 
-def _one(value: Any) -> str:
+def _one(name: str, value: Any) -> Input:
     if not isinstance(value, torch.Tensor):
-        return repr(value)
-    head = f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
+        return Input(name=name, text=repr(value))
+    form = Input(
+        name=name,
+        dtype=dtype_name(value.dtype),
+        shape=tuple(value.shape),
+        stride=tuple(value.stride()),
+    )
     if not value.numel() or value.dtype.is_complex:
-        return head
+        return form
     flat = _owned(value).detach().reshape(-1)
     some = flat[:: max(1, flat.numel() // SEEN)].cpu().to(torch.float64)
-    zeros = 100 * float((some == 0).double().mean())
-    spread = f"{float(some.min()):.3g} to {float(some.max()):.3g}, mean {float(some.mean()):.2g}"
-    return f"{head}, {spread}, {zeros:.0f} % zeros"
+    return replace(
+        form,
+        low=float(some.min()),
+        high=float(some.max()),
+        mean=float(some.mean()),
+        zeros=float((some == 0).double().mean()),
+    )

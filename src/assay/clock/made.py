@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ..types import Machine, Memory, Roofs, Row, Share, Sustained, Timing
+from ..types import Input, Machine, Memory, Roofs, Row, Share, Sustained, Timing
 from . import caches, floor, plausible
 from .noise import MUCH
 from .protocol import Plan
@@ -77,7 +77,7 @@ def timing(said: dict[str, Any], row: Row, plan: Plan, schedule: str, known: Kno
         working_bytes=said["working_bytes"],
         cache_bytes=said["cache_bytes"],
         sets=said["sets"],
-        inputs=tuple(said["inputs"]),
+        inputs=tuple(msgspec.convert(each, Input) for each in said["inputs"]),
         clock_hz=_pair(said["clock_hz"]),
         watts=_pair(said["watts"]),
         celsius=_pair(said["celsius"]),

@@ -29,6 +29,7 @@ from ..inputs import dtype_of, inputs_of, varies
 from ..op import Op
 from ..processes.channel import Channel
 from ..target import load_op
+from ..types import Input
 from ..verdict.buffers import POISONS, fence_like, fenced
 from ..verdict.tamper import Taken, Tampered, taken
 from . import caches, cpu, details, events, fresh, noise, traced, warm
@@ -345,7 +346,7 @@ def _known(member: Member) -> bool:
     return (high - low) / 2 <= GOOD_WIDTH * middle
 
 
-def _finish(channel: Channel, members: list[Member], fed: tuple[str, ...]) -> None:
+def _finish(channel: Channel, members: list[Member], fed: tuple[Input, ...]) -> None:
     """Sends every sample, and where the outputs of timed calls lie."""
     channel.send(
         done=[
@@ -360,7 +361,7 @@ def _finish(channel: Channel, members: list[Member], fed: tuple[str, ...]) -> No
                 "first_seconds": member.first_seconds,
                 "still": member.still,
                 "persisting": member.persisting,
-                "inputs": fed,
+                "inputs": [msgspec.to_builtins(each) for each in fed],
                 "ran": [msgspec.to_builtins(ran) for ran in member.kept],
                 **member.facts,
                 **member.seen,

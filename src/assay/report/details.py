@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from ..types import Row, Timing
+from ..types import Input, Row, Timing
 from . import units
 
 
@@ -49,7 +49,7 @@ def said(row: Row, timing: Timing) -> Iterator[tuple[str, str]]:
         yield "once", _once(row, timing)
     if timing.warmup_calls is not None and timing.warmup_seconds is not None:
         yield "warm-up", f"{timing.warmup_calls} calls, {units.seconds(timing.warmup_seconds)}"
-    yield from (("input", text) for text in timing.inputs)
+    yield from (("input", _input(one)) for one in timing.inputs)
     if timing.clock_hz:
         yield "clock", _clock(timing)
     for reason, at in timing.held.items():
@@ -154,6 +154,17 @@ def _once(row: Row, timing: Timing) -> str:
     if timing.first_call_seconds is not None:
         parts.append(f"first call {units.seconds(timing.first_call_seconds)}")
     return ", ".join(parts)
+
+
+def _input(one: Input) -> str:
+    """`x: float32 [4096, 8192], -5.61 to 5.52, mean 0.001, 0 % zeros`."""
+    if not one.dtype:
+        return f"{one.name}: {one.text}"
+    text = f"{one.name}: {one.dtype} {list(one.shape)}"
+    if one.low is None or one.high is None or one.mean is None or one.zeros is None:
+        return text
+    spread = f"{one.low:.3g} to {one.high:.3g}, mean {one.mean:.2g}"
+    return f"{text}, {spread}, {100 * one.zeros:.0f} % zeros"
 
 
 def _clock(timing: Timing) -> str:
