@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import ops as ops
     from .api import bench as bench
     from .api import check as check
     from .api import counts as counts
@@ -44,10 +45,12 @@ _PLACES = {
     "load_inline": "ways.extension:load_source",
     "torch_op": "operators.define:torch_op",
 }
-__all__ = [*_PLACES]
+__all__ = [*_PLACES, "ops"]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "ops":
+        return importlib.import_module(".ops", __name__)
     if name in _PLACES:
         module, _, inner = _PLACES[name].partition(":")
         return getattr(importlib.import_module(f".{module}", __name__), inner or name)

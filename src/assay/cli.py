@@ -9,6 +9,31 @@ from typing import Annotated, Any
 import typer
 
 from .errors import AssayError
+from .options import (
+    Arch,
+    Bench,
+    Budget,
+    CacheState,
+    Case,
+    Deadline,
+    Device,
+    Drop,
+    Dtype,
+    Fills,
+    Inputs,
+    Json,
+    Like,
+    One,
+    Only,
+    Quick,
+    Require,
+    Sanitize,
+    Seed,
+    Slow,
+    Targets,
+    Watch,
+    Zoo,
+)
 
 app = typer.Typer(
     help="Find out whether a GPU kernel is right, how fast it really is, and why.",
@@ -18,50 +43,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-Targets = Annotated[
-    list[str],
-    typer.Argument(metavar="TARGET...", help="An operator, file.py, file.py:name or package:name."),
-]
-Case = Annotated[str | None, typer.Option("--case", help="Only cases with these values: 'n=4096'.")]
-Dtype = Annotated[str | None, typer.Option("--dtype", help="Only these: float32,bfloat16.")]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:1.")]
-Arch = Annotated[str, typer.Option("--arch", help="Compile for this, where no GPU says: sm_90.")]
-Only = Annotated[
-    list[str] | None, typer.Option("-k", help="Only this way or variant; may be a pattern.")
-]
-Budget = Annotated[str | None, typer.Option("--budget", help="Sampling time a case: 30s.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Fewer samples.")]
-Slow = Annotated[bool, typer.Option("--slow", help="Let interpreter and simulator take any time.")]
-Require = Annotated[
-    list[str] | None, typer.Option("--require", help="Fail if this way was not run.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print rows alone, one JSON object a line.")]
-Seed = Annotated[int | None, typer.Option("--seed", help="The same inputs again.")]
-Deadline = Annotated[str, typer.Option("--deadline", help="Longest run of one case: 30s.")]
-Like = Annotated[
-    str | None, typer.Option("--like", help="What a bare function computes: 'x.softmax(-1)'.")
-]
-Inputs = Annotated[
-    list[str] | None, typer.Option("--input", help="One input of it: 'x=normal(4096, 8192)'.")
-]
-Fills = Annotated[bool, typer.Option("--fills", help="The function fills outputs given first.")]
-One = Annotated[str, typer.Option("-k", help="The variant: way/name, 'way/name BLOCK=256'.")]
-Zoo = Annotated[
-    bool,
-    typer.Option("--zoo/--no-zoo", help="Hostile inputs too: sizes, values, layouts."),
-]
-Drop = Annotated[
-    bool,
-    typer.Option("--drop-barriers", help="Without a GPU: which barriers a kernel needs."),
-]
-Sanitize = Annotated[
-    bool, typer.Option("--sanitize", help="On a GPU: each kernel under compute-sanitizer's tools.")
-]
-Watch = Annotated[
-    bool, typer.Option("--watch", help="Judge and time it anew whenever its file is saved.")
-]
-Bench = Annotated[str | None, typer.Option("--kernelbench", help="File with Model and get_inputs.")]
 
 
 @app.command()
@@ -109,9 +90,7 @@ def bench(
     kernelbench: Bench = None,
     zoo: Zoo = False,
     watch: Watch = False,
-    cache: Annotated[
-        str, typer.Option("--cache", help="Before each sample: cold, dirty, hot or rotated.")
-    ] = "",
+    cache: CacheState = "",
     sustained: Annotated[
         str | None, typer.Option("--sustained", help="GPU: then run each on and on: 5s.")
     ] = None,
@@ -127,6 +106,32 @@ def bench(
 
         raise typer.Exit(watching.run(given))
     _run(given, timed=True)
+
+
+@app.command()
+def tune(
+    targets: Targets,
+    case: Case = None,
+    dtype: Dtype = None,
+    device: Device = "auto",
+    arch: Arch = "",
+    only: Only = None,
+    budget: Budget = None,
+    quick: Quick = False,
+    slow: Slow = False,
+    seed: Seed = None,
+    deadline: Deadline = "30s",
+    like: Like = None,
+    inputs: Inputs = None,
+    fills: Fills = False,
+    kernelbench: Bench = None,
+    cache: CacheState = "",
+    as_json: Json = False,
+) -> None:
+    """Judge and time every configuration, and keep the fastest of each case for this card."""
+    from .commands import tuning
+
+    raise typer.Exit(tuning.run({**locals(), "zoo": False}))
 
 
 @app.command()

@@ -128,7 +128,7 @@ def _variant(variant: Variant) -> VariantFacts:
         fills=variant.fills,
         configurations=tuple({**a, **b} for a, b in itertools.product(own, tuned)),
         precision=variant.precision,
-        source_hash=_digest(variant),
+        source_hash=digest(variant),
         where=_where(variant),
         lines=lines.count(variant),
         layouts=variant.layouts,
@@ -175,12 +175,12 @@ def _where(variant: Variant) -> str:
     return f"{code.co_filename}:{code.co_firstlineno}" if code else ""
 
 
-def _digest(variant: Variant) -> str:
+def digest(variant: Variant) -> str:
     """Hash of the file that holds the function, and of the kernel source with its headers."""
     code: Any = getattr(inspect.unwrap(variant.function), "__code__", None)
     paths = [Path(code.co_filename)] if code and Path(code.co_filename).is_file() else []
     if variant.source:
         paths.append(variant.source)
     digests = source_digests(paths, [Path(f) for f in variant.include])
-    whole = "".join(digest for _, digest in sorted(digests.items()))
+    whole = "".join(each for _, each in sorted(digests.items()))
     return hashlib.sha256(whole.encode()).hexdigest()[:16]

@@ -19,6 +19,7 @@ from ..inputs import dtype_name, inputs_of
 from ..op import Op
 from .autograd import register_gradient
 from .casting import RULES, register_autocast
+from .picking import TUNED
 from .running import Runner, shapes
 
 NAMESPACE = "assay"
@@ -43,11 +44,17 @@ class TorchOp:
     mutated: tuple[int, ...]
     double: bool
     """Whether its gradient has a gradient."""
+    runner: Runner
 
     @property
     def name(self) -> str:
         """`assay::softmax`."""
         return str(self.overload.name())
+
+    def serves(self, *args: Any) -> str:
+        """`cuda/online BLOCK=256, tuned on rows=64 n=1025`: which variant runs for these inputs,
+        and why. Raises NotSupported as a call does."""
+        return self.runner.why(list(args))
 
     def __call__(self, *args: Any) -> Any:
         if not self.mutated:
@@ -80,7 +87,8 @@ def torch_op(
     """A torch operator that runs one variant of an Op, with autograd from the Op's gradient.
 
     forward, backward: variants, `triton` or `cuda/online BLOCK=256` (without knobs: their first
-        values). backward: of the gradient Op; default the variant of the same name.
+        values), or `tuned`: what `assay tune` found fastest on this card (see picking.py).
+        backward: of the gradient Op; default the variant of the same name.
     cpu: the variant for tensors on the CPU, if forward does not run there; say "eager". Without
         it, such tensors are refused with NotSupported.
     gradient: which of the Op's gradients, if it has several.
@@ -104,7 +112,7 @@ def torch_op(
         )
     first = forward.split()[0]
     if grad is not None and not backward:
-        if all(v.name != first for v in grad.variants):
+        if first != TUNED and all(v.name != first for v in grad.variants):
             there = ", ".join(v.name for v in grad.variants)
             raise OpError(
                 f"{grad.name}: no variant is called {first!r} as the forward's; say backward= one "
@@ -121,7 +129,8 @@ def _gradient_op(grad: Op, backward: str, cpu: str, dtypes: tuple[str, ...]) -> 
     further = _gradient_of(grad, None)
     twice = None
     if further is not None:
-        same = any(v.name == backward.split()[0] for v in further.variants)
+        first = backward.split()[0]
+        same = first == TUNED or any(v.name == first for v in further.variants)
         twice = _gradient_op(further, backward if same else "eager", cpu, dtypes)
     return _define(grad, Runner(grad, backward, cpu, dtypes), twice, "", grad.name)
 
@@ -165,7 +174,7 @@ def _define(op: Op, runner: Runner, grad: TorchOp | None, autocast: str, name: s
         for each in {own, overload.name().partition("::")[2]}:
             register_autocast(library, each, getattr(torch.ops.assay, each).default, autocast)
     double = grad is not None and grad.gradient is not None
-    return TorchOp(op, grad, overload, functional, tuple(mutated), double)
+    return TorchOp(op, grad, overload, functional, tuple(mutated), double, runner)
 
 
 KEY = "CompositeExplicitAutograd"

@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from typing import Any
 
 import torch
 
 from .. import ways
-from ..adapt import autotune
-from ..build import Kernel, Specs, build, find_variant
-from ..cases import parse_values
+from ..build import Kernel, Specs, build
 from ..errors import NotSupported, OpError
 from ..inputs import dtype_name, to_meta
 from ..op import Op, Variant
 from ..types import Case, Scalar
-
-MOST_KEPT = 1024
-"""Shapes that are remembered for each operator; a model that has more pays for them again."""
+from .picking import KINDS, MOST_KEPT, Picker
 
 
 class Runner:
     """Runs an Op: `run(inputs)` gives all outputs, those of changed inputs first.
 
-    forward, cpu: `way/name KNOB=value`, for tensors on a GPU and on the CPU; cpu empty: the same.
+    forward, cpu: `way/name KNOB=value` or `tuned`, for tensors on a GPU and on the CPU; cpu empty:
+    the same.
     Raises OpError for a variant or knob that there is not.
     """
 
     def __init__(self, op: Op, forward: str, cpu: str, dtypes: tuple[str, ...]):
         self.op, self.dtypes = op, dtypes
-        self._chosen = {"cuda": _chosen(op, forward), "cpu": _chosen(op, cpu or forward)}
+        self.picker = Picker(op, forward, cpu)
         self._names: list[str] = []
         self._refused: dict[str, str] = {}
         self._specs: dict[Any, Specs] = {}
@@ -42,7 +38,7 @@ class Runner:
         Raises NotSupported for a device or dtype that nothing was made for.
         """
         device = self._device(inputs)
-        variant, knobs = self._chosen[device.type]
+        variant, knobs = self.picker.pick(inputs, device)
         given = inputs
         if variant.layouts != "any":
             given = [x.contiguous() if isinstance(x, torch.Tensor) else x for x in inputs]
@@ -66,6 +62,10 @@ class Runner:
             rest = [_own(y, blocks) for y in rest]
         return [*(inputs[place] for place in mutated), *rest]
 
+    def why(self, inputs: list[Any]) -> str:
+        """Which variant runs for these inputs, and why. Raises NotSupported as `run` does."""
+        return self.picker.why(inputs, self._device(inputs))
+
     def _device(self, inputs: list[Any]) -> torch.device:
         if len(self._names) < len(inputs):  # reading a signature takes longer than a small kernel
             self._names = self.op.input_names(len(inputs))
@@ -84,7 +84,7 @@ class Runner:
                     f"covers (they have {', '.join(self.dtypes)}), so that no check speaks for it; "
                     "add a case, or say torch_op(..., dtypes=...)"
                 )
-        if one.device.type not in self._chosen:
+        if one.device.type not in KINDS:
             raise NotSupported(f"{self.op.name}: {first} is on {one.device}; use a GPU or the CPU")
         place = str(one.device)
         if place not in self._refused:
@@ -94,7 +94,7 @@ class Runner:
         return one.device
 
     def _refusal(self, device: torch.device) -> str:
-        variant, _ = self._chosen[device.type]
+        variant = self.picker.some(device.type)
         here = ways.here(variant.way, str(device))
         if here.judge == str(device):
             return ""
@@ -115,7 +115,7 @@ class Runner:
         specs: Specs,
         device: torch.device,
     ) -> Kernel:
-        key = (variant.name, str(device), *(_key(inputs) if variant.source else ()))
+        key = (variant.name, *knobs.values(), device, *(_key(inputs) if variant.source else ()))
         if key not in self._kernels:
             _bound(self._kernels)
             metas = tuple(to_meta(x) for x in inputs)
@@ -178,20 +178,6 @@ def _own(value: torch.Tensor, known: set[int]) -> torch.Tensor:
     if value.numel() and _block(value) in known:
         return value.clone(memory_format=torch.contiguous_format)
     return value.contiguous()
-
-
-def _chosen(op: Op, text: str) -> tuple[Variant, dict[str, Scalar]]:
-    """The variant and knobs of `way/name KNOB=value`."""
-    name, *rest = text.split()
-    variant = find_variant(op, name, dynamic=True)
-    given = parse_values(" ".join(rest)) if rest else {}
-    tuned = autotune.configurations(variant.function) if variant.way == "triton" else [{}]
-    every = [{**a, **b} for a, b in itertools.product(variant.configurations(), tuned)]
-    for knobs in every:
-        if all(knobs.get(n) == v for n, v in given.items()):
-            return variant, knobs
-    there = "; ".join(" ".join(f"{k}={v}" for k, v in one.items()) for one in every)
-    raise OpError(f"{op.name}: {name} has no {' '.join(rest)}; there are: {there or 'no knobs'}")
 
 
 def _key(inputs: list[Any]) -> tuple[Any, ...]:

@@ -1,0 +1,149 @@
+"""Which variant of an Op a call runs: one that was named, or the one that was tuned for its inputs.
+
+`tuned`: the choice that `assay tune` kept for this very card, driver and compilers, of the same
+dtypes and the nearest shapes. Where there is none, and where its variant was edited since: on a GPU
+the last CUDA variant that takes every case, else Triton's, else eager; on the CPU eager.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from .. import machine
+from ..adapt import autotune
+from ..build import find_variant
+from ..cases import parse_values
+from ..describe import digest
+from ..errors import OpError
+from ..inputs import dtype_name
+from ..op import Op, Variant
+from ..tuning import lookup, store
+from ..tuning.choosing import Choice
+from ..types import Scalar
+
+TUNED = "tuned"
+MOST_KEPT = 1024
+"""Shapes that are remembered for each operator; a model that has more pays for them again."""
+
+KINDS = ("cuda", "cpu")
+"""Kinds of device that operators run on."""
+
+Picked = tuple[Variant, dict[str, Scalar]]
+
+
+class Picker:
+    """The variant and knobs of a call, by device and inputs.
+
+    forward, cpu: `way/name KNOB=value` or `tuned`, for tensors on a GPU and on the CPU. Raises
+    OpError for a variant or knob that there is not.
+    """
+
+    def __init__(self, op: Op, forward: str, cpu: str):
+        self.op = op
+        texts = dict(zip(KINDS, (forward, cpu or forward)))
+        self._fixed = {kind: named(op, text) for kind, text in texts.items() if text != TUNED}
+        self._usual = {kind: usual(op, kind) for kind in texts if kind not in self._fixed}
+        self._kept: dict[str, tuple[Choice, ...]] = {}
+        self._known: dict[Any, tuple[Picked, str]] = {}
+
+    def some(self, kind: str) -> Variant:
+        """A variant that a call on such a device runs where nothing is tuned."""
+        return (self._fixed.get(kind) or self._usual[kind])[0]
+
+    def pick(self, inputs: Sequence[Any], device: torch.device) -> Picked:
+        """What runs for these inputs."""
+        fixed = self._fixed.get(device.type)
+        return fixed if fixed is not None else self._tuned(inputs, device)[0]
+
+    def why(self, inputs: Sequence[Any], device: torch.device) -> str:
+        """`cuda/online BLOCK=256, tuned on rows=64 n=1025`: what runs for these inputs, and why."""
+        fixed = self._fixed.get(device.type)
+        if fixed is not None:
+            return f"{label(fixed)}, named"
+        picked, why = self._tuned(inputs, device)
+        return f"{label(picked)}, {why}"
+
+    def _tuned(self, inputs: Sequence[Any], device: torch.device) -> tuple[Picked, str]:
+        key = (device, *(_raw(x) for x in inputs))
+        if key not in self._known:
+            if len(self._known) >= MOST_KEPT:
+                self._known.pop(next(iter(self._known)))
+            self._known[key] = self._looked_up([_form(x) for x in inputs], device)
+        return self._known[key]
+
+    def _looked_up(self, forms: Sequence[lookup.Form], device: torch.device) -> tuple[Picked, str]:
+        choice, same = lookup.nearest(self._choices(device), forms)
+        if choice is None:
+            return self._usual[device.type], f"the usual one: nothing like it is tuned on {device}"
+        variant = find_variant(self.op, choice.variant, dynamic=True)
+        if variant.when is not None and not same:
+            why = f"the usual one: {choice.variant} is fastest on {choice.case.label} alone"
+            return self._usual[device.type], why
+        return (variant, dict(choice.knobs)), f"tuned on {choice.case.label}"
+
+    def _choices(self, device: torch.device) -> tuple[Choice, ...]:
+        """What was tuned of this Op on a device, as far as its variants are what they were."""
+        place = str(device)
+        if place not in self._kept:
+            here = {variant.name: digest(variant) for variant in self.op.variants}
+            self._kept[place] = tuple(
+                one
+                for one in store.load(this_machine(), place)
+                if one.op == self.op.name and here.get(one.variant) == one.source_hash
+            )
+        return self._kept[place]
+
+
+@functools.cache
+def this_machine() -> Any:
+    """The machine, asked in this process: it has tensors on its devices already."""
+    return machine.describe()
+
+
+def usual(op: Op, kind: str) -> Picked:
+    """What runs on a kind of device of which nothing is known."""
+    eager = find_variant(op, "eager", dynamic=True)
+    if kind == "cpu":
+        return eager, {}
+    whole = [v for v in op.variants if v.when is None and v.way in ("triton", "cuda")]
+    whole.sort(key=lambda variant: variant.way == "cuda")  # stable: the last of each stays last
+    if not whole:
+        return eager, {}
+    chosen = whole[-1]
+    return chosen, chosen.configurations()[0]
+
+
+def named(op: Op, text: str) -> Picked:
+    """The variant and knobs of `way/name KNOB=value`. Raises OpError."""
+    name, *rest = text.split()
+    variant = find_variant(op, name, dynamic=True)
+    given = parse_values(" ".join(rest)) if rest else {}
+    tuned = autotune.configurations(variant.function) if variant.way == "triton" else [{}]
+    every = [{**a, **b} for a, b in itertools.product(variant.configurations(), tuned)]
+    for knobs in every:
+        if all(knobs.get(n) == v for n, v in given.items()):
+            return variant, knobs
+    there = "; ".join(" ".join(f"{k}={v}" for k, v in one.items()) for one in every)
+    raise OpError(f"{op.name}: {name} has no {' '.join(rest)}; there are: {there or 'no knobs'}")
+
+
+def label(picked: Picked) -> str:
+    """`cuda/online BLOCK=256`."""
+    variant, knobs = picked
+    return " ".join([variant.name, *(f"{name}={value}" for name, value in knobs.items())])
+
+
+def _raw(x: Any) -> Any:
+    """What tells inputs apart, without the cost of putting it into words at each call."""
+    return (x.dtype, x.shape, x.stride()) if isinstance(x, torch.Tensor) else x
+
+
+def _form(x: Any) -> lookup.Form:
+    if isinstance(x, torch.Tensor):
+        return (dtype_name(x.dtype), tuple(x.shape), tuple(x.stride()))
+    return (repr(x), (), ())
