@@ -225,6 +225,35 @@ def count(
     raise typer.Exit(counting.run(target, variant, case or "", arch, as_json=as_json))
 
 
+@app.command()
+def show(
+    target: Annotated[str, typer.Argument(metavar="TARGET")],
+    only: Only = None,
+    level: Annotated[
+        str,
+        typer.Option(
+            "--level", help="summary, fx, inductor, ttir, ttgir, llir, ptx, sass, log or asm."
+        ),
+    ] = "summary",
+    case: Annotated[
+        str | None, typer.Option("--case", help="The case: 'n=4096'; default: a large one.")
+    ] = None,
+    arch: Arch = "",
+    source: Annotated[
+        bool, typer.Option("--source", help="Lines of source beside their SASS or PTX.")
+    ] = False,
+    diff: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--diff", metavar="A B", help="Two variants, knobs, or revisions ('.': now)."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="All levels as one object.")] = False,
+) -> None:
+    """What compilers make of a kernel: registers, spills, PTX, SASS; no GPU is needed."""
+    from .commands import showing
+
+    raise typer.Exit(showing.command(locals()))
+
+
 @app.command("map")
 def map_(
     target: Annotated[str, typer.Argument(metavar="TARGET")],

@@ -1,0 +1,106 @@
+"""Lines of source with the instructions that each became, in two columns."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import AssayError
+from ...simt import parse as ptx_parser
+from ...simt.ptx import Instruction as PtxInstruction
+from ...simt.ptx import Place
+from . import sass
+from .model import Part, Shown
+
+LEVELS = ("sass", "ptx")
+GAP = 2
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of source and its instructions, in the order in which they stand."""
+
+    place: Place | None
+    source: str
+    instructions: tuple[str, ...]
+
+
+def text(shown: Shown, part: Part, level: str, width: int) -> str:
+    """Both columns, file by file. Raises AssayError where a level has no lines, with the reason."""
+    lines = of(shown, part, level)
+    left = max(24, min(max((len(_left(line)) for line in lines), default=0), width * 2 // 5))
+    made, file = [f"{part.name}: source and {level.upper()}"], None
+    for line in lines:
+        if line.place is None or line.place.file != file:
+            file = line.place.file if line.place else None
+            made += ["", file or "without a line of source"]
+        shown_left = _cut(_left(line), left)
+        for index, instruction in enumerate(line.instructions):
+            cell = shown_left if not index else ""
+            made.append(f"{cell:<{left}}{' ' * GAP}{instruction}".rstrip())
+    return "\n".join(made)
+
+
+def _left(line: Line) -> str:
+    return f"{line.place.line:>5}  {line.source}" if line.place else ""
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def of(shown: Shown, part: Part, level: str) -> list[Line]:
+    """By file and line; those of the file that most come from first. Raises AssayError."""
+    if level not in LEVELS:
+        raise AssayError(f"--source with --level {level}: say one of {', '.join(LEVELS)}")
+    code = _sass(part) if level == "sass" else _ptx(shown, part)
+    if not code:
+        reason = part.absent.get(level) or shown.absent.get(level) or "there is none"
+        raise AssayError(f"{part.name} beside its {level}: {reason}")
+    main = Counter(places[-1].file for places, _ in code if places).most_common(1)
+    file = main[0][0] if main else ""
+    grouped: dict[Place | None, list[str]] = defaultdict(list)
+    for places, instruction in code:
+        grouped[_chosen(places, file)].append(instruction)
+
+    def order(place: Place | None) -> tuple[bool, bool, str, int]:
+        return (place is None, place is not None and place.file != file, *_key(place))
+
+    return [Line(p, _source(p), tuple(grouped[p])) for p in sorted(grouped, key=order)]
+
+
+def _key(place: Place | None) -> tuple[str, int]:
+    return (place.file, place.line) if place else ("", 0)
+
+
+def _sass(part: Part) -> list[tuple[tuple[Place, ...], str]]:
+    code = sass.parse(part.texts.get("sass", ""))
+    return [(one.places, re.sub(r"\s+", " ", one.text.rstrip(" ;"))) for one in code]
+
+
+def _ptx(shown: Shown, part: Part) -> list[tuple[tuple[Place, ...], str]]:
+    module = part.texts.get("ptx") or shown.texts.get("ptx", "")
+    if not module or not part.entry:
+        return []
+    body = ptx_parser.parse(module).functions[part.entry].body
+    return [
+        (one.places, re.sub(r"\s+", " ", one.text.strip().rstrip(" ;")))
+        for one in body
+        if isinstance(one, PtxInstruction)
+    ]
+
+
+def _chosen(places: Sequence[Place], main: str) -> Place | None:
+    """The innermost line in the kernel's own file; what helpers did belongs to who called them."""
+    return next((place for place in places if place.file == main), places[0] if places else None)
+
+
+def _source(place: Place | None) -> str:
+    """The line, if its file is still there."""
+    if place is None or not place.line or not Path(place.file).is_file():
+        return ""
+    lines = Path(place.file).read_text(errors="replace").splitlines()
+    return lines[place.line - 1].strip() if place.line <= len(lines) else ""

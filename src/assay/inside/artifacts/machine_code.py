@@ -1,0 +1,57 @@
+"""From PTX to machine code and from that to SASS, with what ptxas reports of each kernel."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...doctor.bounded import run
+from ...errors import NotRun
+from ...types import Compiled
+from ...ways.cuda import ptxas_report
+from . import sass, tools
+
+SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """Machine code with the report of the ptxas that made it."""
+
+    cubin: bytes
+    reports: dict[str, Compiled]
+    """By the kernel's name in the PTX."""
+    by: str
+    log: str
+
+
+def assemble(ptx: str, arch: str, flags: tuple[str, ...] = ("-lineinfo",)) -> Assembled:
+    """A cubin of PTX for `sm_90`. Raises NotRun if there is no ptxas, or it refuses."""
+    tool = tools.find("ptxas")
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
+        source.write_text(ptx)
+        given = ["-v", *flags, f"--gpu-name={arch}", "-o", str(made), str(source)]
+        done = run([tool.path, *given], SECONDS)
+        if done.failure:
+            raise NotRun(f"{tool} refuses it for {arch}: {done.failure}")
+        cubin = made.read_bytes()
+    return Assembled(cubin, ptxas_report(done.text), str(tool), done.text)
+
+
+def disassemble(cubin: bytes) -> dict[str, str]:
+    """SASS of each kernel and function of a cubin, with lines of source where it has them.
+
+    Raises NotRun if there is no nvdisasm, or it can't read it.
+    """
+    tool = tools.find("nvdisasm")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kernel.cubin"
+        path.write_bytes(cubin)
+        done = run([tool.path, "-c", "-gi", str(path)], SECONDS)
+        if done.failure:  # lines of inlined functions are of newer formats than some can read
+            done = run([tool.path, "-c", str(path)], SECONDS)
+    if done.failure:
+        raise NotRun(f"{tool} can't read it: {done.failure}")
+    return sass.functions(done.out)
