@@ -246,6 +246,20 @@ def show(
         tuple[str, str] | None,
         typer.Option("--diff", metavar="A B", help="Two variants, knobs, or revisions ('.': now)."),
     ] = None,
+    from_compiled: Annotated[
+        bool,
+        typer.Option("--from-compiled", help="Write what torch.compile generates as an Op file."),
+    ] = False,
+    inputs: Inputs = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="The file to write, with --from-compiled.")
+    ] = None,
+    fork: Annotated[
+        Path | None, typer.Option("--fork", help="Copy the file as a new version of itself.")
+    ] = None,
+    lineage: Annotated[
+        bool, typer.Option("--lineage", help="Its versions, with verdict and speed from the runs.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="All levels as one object.")] = False,
 ) -> None:
     """What compilers make of a kernel: registers, spills, PTX, SASS; no GPU is needed."""

@@ -27,6 +27,7 @@ from ..pipeline import describe
 from ..session import Session
 from ..target import Target, parse
 from ..types import Scalar
+from . import beginning
 
 VIEWS = {"summary": "assay.inside.artifacts.summary:text"}
 """What can be asked for as a level and is computed: a function of a `Shown` that gives text."""
@@ -158,7 +159,14 @@ def diff(target: str, only: list[str], sides: tuple[str, str], request: Request)
 
 def command(given: dict[str, Any]) -> int:
     """As the command line calls it, with its options by name. Raises AssayError."""
-    only = list(given["only"] or ())
+    only, target = list(given["only"] or ()), given["target"]
+    if given["from_compiled"]:
+        inputs, case = list(given["inputs"] or ()), given["case"] or ""
+        return beginning.from_compiled(target, inputs, case, given["arch"], given["to"])
+    if given["fork"]:
+        return beginning.fork(target, only, given["fork"])
+    if given["lineage"]:
+        return beginning.show(target, only)
     request = Request(
         given["level"],
         given["case"] or "",
@@ -167,5 +175,5 @@ def command(given: dict[str, Any]) -> int:
         given["as_json"],
     )
     if given["diff"]:
-        return diff(given["target"], only, tuple(given["diff"]), request)
-    return show(given["target"], only, request)
+        return diff(target, only, tuple(given["diff"]), request)
+    return show(target, only, request)

@@ -14,7 +14,7 @@ from .model import Part
 
 SECONDS = 60.0
 OF_OTHERS = re.compile(
-    r"^(_init|_fini|(de)?register_tm_clones|frame_dummy|__do_global\w+|PyInit_\w+|__clang_call_\w+)"
+    r"^(_init|_fini|(de)?register_tm_clones|frame_dummy|__do_global\w+|PyInit_\w+)"
     r"|^(\w[\w ]* )?(pybind11|std|torch|at|c10|__gnu_cxx)::|^(pybind11_|Py[A-Z]|_GLOBAL__)|^bool& std::"
 )
 """Functions of the linker, the binding and headers."""
