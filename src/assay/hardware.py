@@ -16,8 +16,13 @@ SHARED = {
 """Most bytes of shared memory a block can ask for."""
 LOCAL = 512 << 10
 """Most bytes of local memory a thread."""
-MULTIPROCESSORS = {80: 108, 86: 84, 89: 128, 90: 132}
-"""Of the card that is best known for a capability: A100, RTX A6000, RTX 4090, H100."""
+MULTIPROCESSORS = {75: 40, 80: 108, 86: 84, 89: 128, 90: 132, 100: 148, 120: 170}
+"""Of the card that is best known for a capability (data sheets)."""
+CARDS = {
+    **{75: "T4", 80: "A100", 86: "RTX A6000", 89: "RTX 4090", 90: "H100 SXM"},
+    **{100: "B200", 120: "RTX 5090"},
+}
+"""That card."""
 
 
 def shared_of(arch: str) -> int | None:

@@ -6,10 +6,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from .. import ways
 from ..cases import parse_values
 from ..describe import OpFacts, VariantFacts
@@ -89,22 +85,21 @@ def show(target: str, only: list[str]) -> int:
     known = [*reversed(lineage.ancestors(path)), now]
     kept, way = lineage.history(Path.cwd()), way_of(variant.name)
     known[-1:-1] = lineage.edits(kept, op.name, way, known)
-    _print(Console(highlight=False), lineage.table(kept, op.name, way, known))
+    _print(lineage.table(kept, op.name, way, known))
     for problem in kept.unread:
         print(f"assay: {problem}", file=sys.stderr)
     return 0
 
 
-def _print(console: Console, versions: list[lineage.Seen]) -> None:
-    table = Table(box=None, pad_edge=False, padding=(0, 2))
-    for name in ("source", "what it was", "verdict", "time", "beside compiled"):
-        table.add_column(name, no_wrap=True)
+def _print(versions: list[lineage.Seen]) -> None:
+    width = max(len(seen.version.what) for seen in versions)
     for seen in versions:
-        seconds = units.seconds(seen.seconds) if seen.seconds is not None else "not timed"
-        ratio = f"{seen.against:.2f}x as fast" if seen.against is not None else ""
-        cells = (seen.version.what, seen.verdict or "in no run", seconds, ratio)
-        table.add_row(seen.version.hash, *map(Text, cells))
-    console.print(table, soft_wrap=True)
+        told = [seen.verdict or "in no run"]
+        if seen.seconds is not None:
+            told.append(units.seconds(seen.seconds))
+        if seen.against is not None:
+            told.append(f"{seen.against:.2f}x as fast as compiled")
+        print(f"{seen.version.hash}  {seen.version.what:<{width}}  {', '.join(told)}")
     cases = dict.fromkeys(seen.case for seen in versions if seen.case)
     if cases:
-        console.print(f"times are of the slowest case of the last run: {'; '.join(cases)}")
+        print(f"times are of the slowest case of the last run: {'; '.join(cases)}")

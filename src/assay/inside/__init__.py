@@ -1,1 +1,1 @@
-"""Seeing inside a kernel: what compilers made of it, how it is launched, where its time goes."""
+"""Seeing inside a kernel: what its compilers made of it, its launch, what profilers recorded."""

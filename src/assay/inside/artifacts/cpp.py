@@ -15,7 +15,7 @@ from .model import Part
 SECONDS = 60.0
 OF_OTHERS = re.compile(
     r"^(_init|_fini|(de)?register_tm_clones|frame_dummy|__do_global\w+|PyInit_\w+)"
-    r"|^(\w[\w ]* )?(pybind11|std|torch|at|c10|__gnu_cxx)::|^(pybind11_|Py[A-Z]|_GLOBAL__)|^bool& std::"
+    r"|^(\w[\w ]*&? )?(pybind11|std|torch|at|c10|__gnu_cxx)::|^(pybind11_|Py[A-Z]|_GLOBAL__)"
 )
 """Functions of the linker, the binding and headers."""
 FUNCTION = re.compile(r"^[0-9a-f]+ <(.*)>:$")

@@ -75,6 +75,10 @@ ON_THE_CPU = (
     ),
 )
 """What of the program that calls the kernels is replaced, so that its tensors are on the CPU."""
+THREADS_OF_A_MULTIPROCESSOR = {
+    **{75: 1024, 80: 2048, 86: 1536, 89: 1536, 90: 2048, 100: 2048, 120: 1536}
+}
+"""CUDA C++ Programming Guide, technical specifications by compute capability."""
 EXTERN = re.compile(r"(?:extern_kernels|torch\.ops)\.([\w.]+)\(")
 
 
@@ -307,7 +311,7 @@ def _properties(arch: str) -> Any:
         minor=minor,
         multi_processor_count=hardware.MULTIPROCESSORS[number],
         regs_per_multiprocessor=65536,
-        max_threads_per_multi_processor=2048 if minor == 0 else 1536,
+        max_threads_per_multi_processor=THREADS_OF_A_MULTIPROCESSOR[number],
         max_threads_per_block=1024,
         warp_size=32,
         shared_memory_per_block=49152,
