@@ -31,6 +31,10 @@ from . import beginning
 
 VIEWS = {"summary": "assay.inside.artifacts.summary:text"}
 """What can be asked for as a level and is computed: a function of a `Shown` that gives text."""
+INLINE = (
+    "Triton counts on within its inline assembly: what belongs to a masked load may stand at lines "
+    "below it"
+)
 COMPILED = ("triton", "cuda", "numba", "extension", "cpp", "compiled")
 
 
@@ -100,6 +104,8 @@ def _print(shown: Shown, request: Request) -> None:
         level = "sass" if request.level == "summary" else request.level
         width = shutil.get_terminal_size().columns
         print(summary.head(shown))
+        if shown.way in ("triton", "compiled"):
+            print(INLINE)
         for part in shown.parts:
             if part.entry:
                 print("\n" + beside.text(shown, part, level, width))

@@ -46,4 +46,5 @@ def _part(facts: Compiled, entry: str, cubin: bytes, launches: int) -> Part:
         launches=launches,
         texts=texts,
         absent=absent,
+        cubin=cubin,
     )

@@ -83,7 +83,7 @@ def _mixes(a: Shown, first: Part, b: Shown, second: Part) -> Iterator[str]:
 def _widths(what: str, a: dict[int, int], b: dict[int, int]) -> Iterator[str]:
     if a == b:
         return
-    if max(a, default=0) != max(b, default=0) and a and b:
+    if len(a) == len(b) == 1 and [*a] != [*b]:
         yield f"{what} {max(a)} -> {max(b)} bit"
     else:
         yield f"{what} {summary.widths(a)} -> {summary.widths(b)}"

@@ -72,6 +72,7 @@ def _device(found: Found, source: Path, arch: str) -> None:
                 reported_by="nvcc's ptxas",
                 texts={"sass": sass[entry]} if entry in sass else {},
                 absent=absent,
+                cubin=cubin,
             )
         )
     found.notes.append("nothing was launched, so all kernels that the source instantiates are here")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,34 @@ def assemble(ptx: str, arch: str, flags: tuple[str, ...] = ("-lineinfo",)) -> As
             raise NotRun(f"{tool} refuses it for {arch}: {done.failure}")
         cubin = made.read_bytes()
     return Assembled(cubin, ptxas_report(done.text), str(tool), done.text)
+
+
+RESOURCES = re.compile(r"Function (\S+?):\s+(REG:.*)")
+
+
+def resources(cubin: bytes) -> dict[str, Compiled]:
+    """What a cubin itself says its kernels take, by cuobjdump: registers, stack, shared memory.
+
+    It does not say what of the stack are spills. Raises NotRun if there is no cuobjdump.
+    """
+    tool = tools.find("cuobjdump")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kernel.cubin"
+        path.write_bytes(cubin)
+        done = run([tool.path, "--dump-resource-usage", str(path)], SECONDS)
+    if done.failure:
+        raise NotRun(f"{tool} can't read it: {done.failure}")
+    found = {}
+    for name, said in RESOURCES.findall(done.out):
+        numbers = dict(part.split(":") for part in said.split() if part.count(":") == 1)
+        found[name] = Compiled(
+            name=name,
+            arch="",
+            registers=int(numbers["REG"]),
+            stack_bytes=int(numbers["STACK"]),
+            shared_bytes=int(numbers["SHARED"]),
+        )
+    return found
 
 
 def disassemble(cubin: bytes) -> dict[str, str]:

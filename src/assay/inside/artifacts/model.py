@@ -25,6 +25,8 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     """Level to its text."""
     absent: dict[str, str] = {}
     """Level to the reason why there is no text of it."""
+    cubin: bytes = b""
+    """Machine code whole, as a GPU's driver loads it; kernels of one source share it."""
     notes: tuple[str, ...] = ()
 
 

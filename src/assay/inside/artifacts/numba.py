@@ -40,5 +40,6 @@ def _part(arch: str, compiled: Launched, grid: Size, block: Size, shared: int, c
         launches=count,
         texts={"ptx": compiled.ptx, **texts, **log},
         absent=absent,
+        cubin=made.cubin if made else b"",
         notes=tuple(f"{name}={value}" for name, value in compiled.settings),
     )

@@ -58,8 +58,10 @@ def _report(part: Part, facts: Compiled) -> Iterator[str]:
     if facts.registers is None:
         yield "registers and spills: no compiler said"
         return
-    spilled = [facts.spill_store_bytes or 0, facts.spill_load_bytes or 0]
+    spilled = (facts.spill_store_bytes, facts.spill_load_bytes)
     spills = f"spills {spilled[0]} + {spilled[1]} bytes" if any(spilled) else "no spills"
+    if None in spilled:
+        spills = "spills not said"
     stack = f"stack {facts.stack_bytes} bytes" if facts.stack_bytes else "no stack"
     by = f"  ({part.reported_by})" if part.reported_by else ""
     yield f"{facts.registers} registers, {spills}, {stack}, {_shared(facts)}{by}"
@@ -85,7 +87,7 @@ def _mix(shown: Shown, part: Part, found: mix.Mix) -> Iterator[str]:
         number = units.count(len(found.doubles), "instruction")
         yield f"float64 in a kernel of {', '.join(shown.dtypes)}: {number}"
         for one in found.doubles[:MOST_DOUBLES]:
-            yield f"{one.place or 'no line'}: {one.text}"
+            yield f"  {one.place or 'no line'}: {one.text}"
 
 
 def _asm(text: str) -> str:

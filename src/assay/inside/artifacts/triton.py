@@ -18,6 +18,7 @@ from ...simt.adapters import Compiled as Launched
 from ...simt.adapters import Size, capability
 from ...simt.adapters import triton as adapter
 from ...ways.cuda import ptxas_report
+from . import machine_code
 from .collecting import Found, Launches, Pick, dry, geometry, launched, sass_of
 from .model import Part
 
@@ -67,15 +68,18 @@ def part(
         texts |= {level: str(made.asm[level]) for level in LEVELS if level in made.asm}
         sass, absent = sass_of(made.asm["cubin"], compiled.name)
         texts |= sass
-    report = ptxas_report(log).get(compiled.name)
+    report, by = ptxas_report(log).get(compiled.name), "Triton's ptxas"
+    if report is None and made is not None:  # a Triton that keeps its ptxas' words to itself
+        report, by = machine_code.resources(made.asm["cubin"]).get(compiled.name), "the cubin"
     return Part(
         name=compiled.name,
         entry=compiled.name,
         report=geometry(report, compiled.name, arch, grid, block, shared),
-        reported_by="Triton's ptxas" if report else "",
+        reported_by=by if report else "",
         launches=count,
         texts=texts,
         absent=absent,
+        cubin=made.asm["cubin"] if made is not None else b"",
         notes=tuple(f"{name}={value}" for name, value in compiled.settings),
     )
 
