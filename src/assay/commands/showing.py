@@ -22,6 +22,7 @@ from ..inside import artifacts
 from ..inside.artifacts import beside, differing, summary
 from ..inside.artifacts.levels import LEVELS, level_of
 from ..inside.artifacts.model import Shown
+from ..inside.artifacts.sides import resolved
 from ..op import WAYS
 from ..pipeline import describe
 from ..session import Session
@@ -53,18 +54,16 @@ class Request:
         return parse_values(self.case) if self.case else {}
 
 
-def show(target: str, only: list[str], request: Request) -> int:
+def show(session: Session, target: str, only: list[str], request: Request) -> int:
     """Prints a level of each variant; exit code 0, 3 if there is nothing of any."""
     level_of(request.level, tuple(VIEWS))
-    done = missing = 0
-    with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
-        for variant in _variants(session, parse(target), only):
-            try:
-                _print(_shown(session, parse(target), variant, request), request)
-                done += 1
-            except NotRun as reason:
-                print(f"assay: {variant}: not shown: {reason}", file=sys.stderr)
-                missing += 1
+    done = False
+    for variant in _variants(session, parse(target), only):
+        try:
+            _print(_shown(session, parse(target), variant, request), request)
+            done = True
+        except NotRun as reason:
+            print(f"assay: {variant}: not shown: {reason}", file=sys.stderr)
     return 0 if done else 3
 
 
@@ -138,15 +137,12 @@ def _levels(way: str) -> Iterator[str]:
     return (level.name for level in LEVELS.values() if way in level.ways)
 
 
-def diff(target: str, only: list[str], sides: tuple[str, str], request: Request) -> int:
+def diff(
+    session: Session, target: str, only: list[str], sides: tuple[str, str], request: Request
+) -> int:
     """Prints what is other in B; exit code 0 if nothing of the level is, 1 if something is."""
-    from ..inside.artifacts.sides import resolved
-
-    with (
-        tempfile.TemporaryDirectory() as logs,
-        Session(Path(logs)) as session,
-        ExitStack() as stack,
-    ):
+    level_of(request.level, tuple(VIEWS))
+    with ExitStack() as stack:
         a, b = (
             _shown(session, side.target, side.variant, request)
             for side in resolved(stack, target, only, sides)
@@ -180,6 +176,7 @@ def command(given: dict[str, Any]) -> int:
         given["source"],
         given["as_json"],
     )
-    if given["diff"]:
-        return diff(target, only, tuple(given["diff"]), request)
-    return show(target, only, request)
+    with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
+        if given["diff"]:
+            return diff(session, target, only, tuple(given["diff"]), request)
+        return show(session, target, only, request)

@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator
 
+from ...report import units
 from ...types import Compiled
 from . import summary
 from .mix import Mix
@@ -38,7 +39,7 @@ def changes(a: Shown, b: Shown) -> list[str]:
     alone = len(a.parts) - len(b.parts)
     if alone:
         more, fewer = ("A", "B") if alone > 0 else ("B", "A")
-        found.append(f"{abs(alone)} more kernels in {more} than in {fewer}")
+        found.append(f"{units.count(abs(alone), 'kernel')} more in {more} than in {fewer}")
     return found
 
 

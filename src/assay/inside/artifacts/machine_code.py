@@ -36,11 +36,14 @@ def assemble(ptx: str, arch: str, flags: tuple[str, ...] = ("-lineinfo",)) -> As
         given = ["-v", *flags, f"--gpu-name={arch}", "-o", str(made), str(source)]
         done = run([tool.path, *given], SECONDS)
         if done.failure:
-            raise NotRun(f"{tool} refuses it for {arch}: {done.failure}")
+            said = ERROR.search(done.text)
+            why = said.group(1).strip() if said else done.failure
+            raise NotRun(f"{tool} refuses it for {arch}: {why}")
         cubin = made.read_bytes()
     return Assembled(cubin, ptxas_report(done.text), str(tool), done.text)
 
 
+ERROR = re.compile(r"(?:fatal|error)\s*:\s*(.*)")
 RESOURCES = re.compile(r"Function (\S+?):\s+(REG:.*)")
 
 
