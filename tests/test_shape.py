@@ -73,6 +73,10 @@ ALLOWED: dict[str, set[str]] = {
     # A saved report is printed elsewhere, next year: rows and arithmetic are all it needs.
     "report": BASE | {"rows", "clock.statistics", "clock.floor"},
     "doctor": BASE,
+    "inside": DECLARING
+    | CHILDREN
+    | {"adapt", "build", "comparison.measure", "counting", "describe", "doctor", "faults"}
+    | {"hardware", "inputs", "report", "simt", "single", "target", "ways"},
     "counting": DECLARING | CHILDREN | {"simt", "single", "target", "ways"},
     "mapping": DECLARING
     | CHILDREN
@@ -171,6 +175,7 @@ PARENT_SIDE = [
     "commands.caching",
     "commands.comparing",
     "commands.roofs",
+    "commands.showing",
     "pipeline",
     "session",
     "describe",

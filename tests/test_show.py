@@ -182,6 +182,15 @@ def test_lines_of_source_stand_beside_their_instructions(session: Session) -> No
         beside.of(found, without, "sass")
 
 
+@needs_tools
+def test_ptx_stands_beside_sass(session: Session) -> None:
+    text = beside.both(shown(session, KERNELS, "cuda/few"))
+    assert re.search(r"^  ld\.global\.\S+ .*  /\*[0-9a-f]{4}\*/ ", text, re.MULTILINE)
+    assert "v[i] = x[i * n + threadIdx.x];" in text
+    assert text.count("LDG.E") == 8
+    assert text.count("ld.global") == 8
+
+
 def test_a_cpp_variant_has_a_log_and_machine_code(
     session: Session, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -232,7 +232,8 @@ def show(
     level: Annotated[
         str,
         typer.Option(
-            "--level", help="summary, fx, inductor, ttir, ttgir, llir, ptx, sass, log or asm."
+            "--level",
+            help="summary, fx, inductor, ttir, ttgir, llir, ptx, sass, beside, log or asm.",
         ),
     ] = "summary",
     case: Annotated[
@@ -244,7 +245,9 @@ def show(
     ] = False,
     diff: Annotated[
         tuple[str, str] | None,
-        typer.Option("--diff", metavar="A B", help="Two variants, knobs, or revisions ('.': now)."),
+        typer.Option(
+            "--diff", metavar="A B", help="Variants, knobs, files, or revisions ('.': now)."
+        ),
     ] = None,
     from_compiled: Annotated[
         bool,

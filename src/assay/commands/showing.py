@@ -30,7 +30,10 @@ from ..target import Target, parse
 from ..types import Scalar
 from . import beginning
 
-VIEWS = {"summary": "assay.inside.artifacts.summary:text"}
+VIEWS = {
+    "summary": "assay.inside.artifacts.summary:text",
+    "beside": "assay.inside.artifacts.beside:both",
+}
 """What can be asked for as a level and is computed: a function of a `Shown` that gives text."""
 INLINE = (
     "Triton counts on within its inline assembly: what belongs to a masked load may stand at lines "
@@ -129,6 +132,7 @@ def _level(shown: Shown, name: str) -> None:
         raise NotRun(f"{name}: {reason or 'its compiler left none'}")
     for kernel, text in texts:
         named = f"  {kernel}" if kernel else ""
+        print(f"{sign} {LEVELS[name].what}")
         print(f"{sign} {shown.op}  {shown.label}  {shown.case}  {shown.arch}{named}")
         print(text.rstrip("\n"))
 

@@ -1,7 +1,8 @@
-"""Lines of source with the instructions that each became, in two columns."""
+"""Lines of source with the instructions that each became; PTX beside SASS."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -17,6 +18,8 @@ from .model import Part, Shown
 
 LEVELS = ("sass", "ptx")
 GAP = 2
+MOST = 52
+"""Columns of PTX; what is longer moves its SASS to the right."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,27 @@ def text(shown: Shown, part: Part, level: str, width: int) -> str:
         for index, instruction in enumerate(line.instructions):
             cell = shown_left if not index else ""
             made.append(f"{cell:<{left}}{' ' * GAP}{instruction}".rstrip())
+    return "\n".join(made)
+
+
+def both(shown: Shown) -> str:
+    """PTX in the left column, SASS in the right, line by line of the source, for every kernel.
+
+    Raises AssayError where one of them has no lines, with the reason.
+    """
+    made = [f"{shown.op}  {shown.label}  {shown.case}\ncompiled for {shown.arch}, not run"]
+    for part in shown.parts:
+        if not part.entry:
+            continue
+        ptx, sass_ = ({one.place: one for one in of(shown, part, n)} for n in ("ptx", "sass"))
+        width = max((len(text) for one in ptx.values() for text in one.instructions), default=0)
+        made += ["", f"{part.name}: PTX and SASS"]
+        for place in (*ptx, *(p for p in sass_ if p not in ptx)):
+            source = (ptx.get(place) or sass_[place]).source
+            made.append(f"\n{place or 'without a line of source'}  {source}".rstrip())
+            pair = [one[place].instructions if place in one else () for one in (ptx, sass_)]
+            for left, right in itertools.zip_longest(*pair, fillvalue=""):
+                made.append(f"  {left:<{min(width, MOST)}}{' ' * GAP}{right}".rstrip())
     return "\n".join(made)
 
 

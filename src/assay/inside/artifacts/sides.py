@@ -1,4 +1,4 @@
-"""What `--diff A B` names: variants, their knobs, or git revisions of the target's file."""
+"""What `--diff A B` names: variants, their knobs, other files, or revisions."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ def _side(stack: ExitStack, target: str, only: list[str], text: str) -> Side:
     variant = _one(only, text)
     if text == WORKING:
         return Side(parse(target), variant)
+    if words[0].partition(":")[0].endswith(".py"):
+        return Side(parse(text), variant)
     side = revision_of(f"{text}:{target}")
     if side is None:
         raise AssayError(
