@@ -272,6 +272,24 @@ def test_the_newest_tool_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tools.find("ptxas").version == "13.10.1"
 
 
+@pytest.mark.full
+@needs_tools
+def test_the_page_shows_what_is_printed(
+    session: Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """But for numbers, which are those of one version of NVRTC."""
+    page = (Path(__file__).parents[1] / "docs" / "show.md").read_text()
+    block = page.split("$ assay show square -k cuda/vectorised\n")[1].split("```")[0]
+    assert showing.show(session, "square", ["cuda/vectorised"], Request()) == 0
+
+    def plain(text: str) -> list[str]:
+        whole = re.sub(r"\n    +", " ", text)
+        lines = [line for line in whole.splitlines() if line and "SASS," not in line]
+        return [re.sub(r"[\d,]*\d", "N", line) for line in lines]
+
+    assert plain(capsys.readouterr().out) == plain(block)
+
+
 PRINTED = """\t.headerflags @"EF_CUDA_SM90"
 //--------------------- .text.k              --------------------------
 \t.section\t.text.k,"ax",@progbits

@@ -152,7 +152,7 @@ def _against(kept: History, row: Row) -> float | None:
     """Time of `compiled` over that of a row, if both were in one schedule: no ratio otherwise."""
     assert row.timing is not None
     for _, other in kept.rows:
-        same = other.way == "compiled" and other.case == row.case and other.timing is not None
-        if same and other.timing.schedule == row.timing.schedule:
-            return other.timing.median / row.timing.median
+        timing = other.timing if other.way == "compiled" and other.case == row.case else None
+        if timing is not None and timing.schedule == row.timing.schedule:
+            return timing.median / row.timing.median
     return None

@@ -21,7 +21,7 @@ def collect(pick: Pick, arch: str) -> Found:
             raise
         except Exception as error:
             raise NotRun(f"Inductor can't compile it for {arch}: {told(error)}") from error
-        known = {}
+        known: dict[str, tuple[inductor.Generated, int]] = {}
         for launch in done.kernels:
             first, count = known.get(launch.name, (launch, 0))
             known[launch.name] = first, count + 1

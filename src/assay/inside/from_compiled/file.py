@@ -11,6 +11,7 @@ from ...errors import NotRun
 from ...op import Op, cost
 from ...single import Single
 from ...target import Target
+from ...types import Scalar
 from .program import Written
 from .standalone import Bound, Taken, take
 
@@ -108,7 +109,7 @@ def quoted(value: object) -> str:
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
-def _label(values: dict[str, object]) -> str:
+def _label(values: dict[str, Scalar]) -> str:
     return " ".join(f"{name}={value}" for name, value in values.items())
 
 
