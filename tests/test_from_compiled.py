@@ -84,7 +84,11 @@ def test_others_pass_check_too(
     ("target", "inputs", "why"),
     [
         (f"{FUNCTIONS}:matmul", ("x=normal(8, 8)", "w=normal(8, 8)"), "leaves mm to a vendor"),
-        (f"{FUNCTIONS}:tabled", ("x=normal(3, 4)",), "takes 2 tensors and the function 1"),
+        (
+            f"{FUNCTIONS}:tabled",
+            ("x=normal(3, 4)",),
+            "tensors and the function 1: a tensor that the function brings",
+        ),
         (f"{FUNCTIONS}:decorated", ("x=normal(3, 4)",), "is no plain `def`"),
         ("softmax_grad", (), "is a gradient"),
     ],

@@ -11,6 +11,7 @@ from ...doctor.bounded import run
 from ...errors import NotRun
 from ...types import Compiled
 from ...ways.cuda import ptxas_report
+from ...ways.targets import architecture
 from . import sass, tools
 
 SECONDS = 120.0
@@ -46,11 +47,17 @@ def assemble(ptx: str, arch: str, flags: tuple[str, ...] = ("-lineinfo",)) -> As
 ERROR = re.compile(r"(?:fatal|error)\s*:\s*(.*)")
 RESOURCES = re.compile(r"Function (\S+?):\s+(REG:.*)")
 
+RESERVED, FROM = 1024, 90
+"""Bytes of shared memory of each block that are the system's (CUDA C++ Programming Guide, compute
+capability 8.x), and from which architecture on a cubin counts them: seen with CUDA 13.5, in kernels
+that use shared memory."""
+
 
 def resources(cubin: bytes) -> dict[str, Compiled]:
     """What a cubin itself says its kernels take, by cuobjdump: registers, stack, shared memory.
 
-    It does not say what of the stack are spills. Raises NotRun if there is no cuobjdump.
+    Shared memory is without RESERVED, as ptxas reports it. It does not say what of the stack are
+    spills. Raises NotRun if there is no cuobjdump.
     """
     tool = tools.find("cuobjdump")
     with tempfile.TemporaryDirectory() as folder:
@@ -59,7 +66,7 @@ def resources(cubin: bytes) -> dict[str, Compiled]:
         done = run([tool.path, "--dump-resource-usage", str(path)], SECONDS)
     if done.failure:
         raise NotRun(f"{tool} can't read it: {done.failure}")
-    found = {}
+    found, reserved = {}, RESERVED if int(architecture(cubin)[3:]) >= FROM else 0
     for name, said in RESOURCES.findall(done.out):
         numbers = dict(part.split(":") for part in said.split() if part.count(":") == 1)
         found[name] = Compiled(
@@ -67,7 +74,7 @@ def resources(cubin: bytes) -> dict[str, Compiled]:
             arch="",
             registers=int(numbers["REG"]),
             stack_bytes=int(numbers["STACK"]),
-            shared_bytes=int(numbers["SHARED"]),
+            shared_bytes=max(0, int(numbers["SHARED"]) - reserved),
         )
     return found
 
