@@ -253,7 +253,9 @@ def show(
         bool,
         typer.Option("--from-compiled", help="Write what torch.compile generates as an Op file."),
     ] = False,
+    like: Like = None,
     inputs: Inputs = None,
+    fills: Fills = False,
     to: Annotated[
         Path | None, typer.Option("--to", help="The file to write, with --from-compiled.")
     ] = None,

@@ -51,6 +51,12 @@ class Request:
     arch: str = ways.DEFAULT_ARCH
     source: bool = False
     as_json: bool = False
+    bare: tuple[tuple[str, Any], ...] = ()
+    """`--like`, `--input` and `--fills`: what a bare function computes."""
+
+    def parse(self, target: str) -> Target:
+        """The target, a bare function with what it computes."""
+        return parse(target, **dict(self.bare))
 
     @property
     def values(self) -> dict[str, Scalar]:
@@ -61,9 +67,10 @@ def show(session: Session, target: str, only: list[str], request: Request) -> in
     """Prints a level of each variant; exit code 0, 3 if there is nothing of any."""
     level_of(request.level, tuple(VIEWS))
     done = False
-    for variant in _variants(session, parse(target), only):
+    parsed = request.parse(target)
+    for variant in _variants(session, parsed, only):
         try:
-            _print(_shown(session, parse(target), variant, request), request)
+            _print(_shown(session, parsed, variant, request), request)
             done = True
         except NotRun as reason:
             print(f"assay: {variant}: not shown: {reason}", file=sys.stderr)
@@ -163,6 +170,15 @@ def diff(
     return 1 if found else 0
 
 
+def _bare(given: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    if given["like"]:
+        yield "like", given["like"]
+        yield "inputs", tuple(given["inputs"] or ())
+        yield "fills", given["fills"]
+    elif given["inputs"] or given["fills"]:
+        raise AssayError("--input and --fills go with --like, or --input with --from-compiled")
+
+
 def command(given: dict[str, Any]) -> int:
     """As the command line calls it, with its options by name. Raises AssayError."""
     only, target = list(given["only"] or ()), given["target"]
@@ -179,6 +195,7 @@ def command(given: dict[str, Any]) -> int:
         given["arch"] or ways.DEFAULT_ARCH,
         given["source"],
         given["as_json"],
+        tuple(_bare(given)),
     )
     with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
         if given["diff"]:

@@ -79,8 +79,10 @@ def _mix(shown: Shown, part: Part, found: mix.Mix) -> Iterator[str]:
         f"{name} {number}" for name, number in found.classes.items()
     )
     yield f"global loads {widths(found.loads)}; stores {widths(found.stores)}"
-    branches = f"{found.branches} conditional branches, {units.count(found.loops, 'loop')}"
-    yield f"{branches}, {found.guarded} other instructions under a predicate"
+    yield (
+        f"conditional branches {found.branches}, loops {found.loops}, "
+        f"other instructions under a predicate {found.guarded}"
+    )
     if found.local:
         yield f"{found.local} instructions that load or store local memory"
     if found.doubles and part.launches and not set(shown.dtypes) & set(DOUBLES):
