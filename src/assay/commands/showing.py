@@ -19,8 +19,8 @@ from .. import ways
 from ..cases import parse_values
 from ..errors import AssayError, NotRun
 from ..inside import artifacts
-from ..inside.artifacts import beside, differing, summary
-from ..inside.artifacts.levels import LEVELS, level_of
+from ..inside.artifacts import beside, differing, levels, summary
+from ..inside.artifacts.levels import COMPILED, LEVELS
 from ..inside.artifacts.model import Shown
 from ..inside.artifacts.sides import resolved
 from ..op import WAYS
@@ -39,7 +39,6 @@ INLINE = (
     "Triton counts on within its inline assembly: what belongs to a masked load may stand at lines "
     "below it"
 )
-COMPILED = ("triton", "cuda", "numba", "extension", "cpp", "compiled")
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Request:
 
 def show(session: Session, target: str, only: list[str], request: Request) -> int:
     """Prints a level of each variant; exit code 0, 3 if there is nothing of any."""
-    level_of(request.level, tuple(VIEWS))
+    levels.check(request.level, tuple(VIEWS))
     done = False
     parsed = request.parse(target)
     for variant in _variants(session, parsed, only):
@@ -151,13 +150,18 @@ def _levels(way: str) -> Iterator[str]:
 def diff(
     session: Session, target: str, only: list[str], sides: tuple[str, str], request: Request
 ) -> int:
-    """Prints what is other in B; exit code 0 if nothing of the level is, 1 if something is."""
-    level_of(request.level, tuple(VIEWS))
-    with ExitStack() as stack:
-        a, b = (
-            _shown(session, side.target, side.variant, request)
-            for side in resolved(stack, target, only, sides)
-        )
+    """Prints what is other in B; exit code 0 if nothing of the level is, 1 if something is, 3 if
+    one of them can't be shown."""
+    levels.check(request.level, tuple(VIEWS))
+    try:
+        with ExitStack() as stack:
+            a, b = (
+                _shown(session, side.target, side.variant, request)
+                for side in resolved(stack, target, only, sides)
+            )
+    except NotRun as reason:
+        print(f"assay: not compared: {reason}", file=sys.stderr)
+        return 3
     print(f"A  {sides[0]}: {a.op}  {a.label}  {a.case}\nB  {sides[1]}: {b.op}  {b.label}  {b.case}")
     print(f"compiled for {a.arch}, not run\n")
     for line in differing.changes(a, b):

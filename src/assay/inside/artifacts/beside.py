@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...errors import AssayError
+from ...errors import AssayError, NotRun
 from ...simt import parse as ptx_parser
 from ...simt.ptx import Instruction as PtxInstruction
 from ...simt.ptx import Place
@@ -32,7 +32,7 @@ class Line:
 
 
 def text(shown: Shown, part: Part, level: str, width: int) -> str:
-    """Both columns, file by file. Raises AssayError where a level has no lines, with the reason."""
+    """Both columns, file by file. Raises NotRun where a level has no lines, with the reason."""
     lines = of(shown, part, level)
     left = max(24, min(max((len(_left(line)) for line in lines), default=0), width * 2 // 5))
     made, file = [f"{part.name}: source and {level.upper()}"], None
@@ -50,7 +50,7 @@ def text(shown: Shown, part: Part, level: str, width: int) -> str:
 def both(shown: Shown) -> str:
     """PTX in the left column, SASS in the right, line by line of the source, for every kernel.
 
-    Raises AssayError where one of them has no lines, with the reason.
+    Raises NotRun where one of them has no lines, with the reason.
     """
     made = [f"{shown.op}  {shown.label}  {shown.case}\ncompiled for {shown.arch}, not run"]
     for part in shown.parts:
@@ -77,13 +77,13 @@ def _cut(text: str, width: int) -> str:
 
 
 def of(shown: Shown, part: Part, level: str) -> list[Line]:
-    """By file and line; those of the file that most come from first. Raises AssayError."""
+    """By file and line; those of the file that most come from first. Raises AssayError, NotRun."""
     if level not in LEVELS:
         raise AssayError(f"--source with --level {level}: say one of {', '.join(LEVELS)}")
     code = _sass(part) if level == "sass" else _ptx(shown, part)
     if not code:
         reason = part.absent.get(level) or shown.absent.get(level) or "there is none"
-        raise AssayError(f"{part.name} beside its {level}: {reason}")
+        raise NotRun(f"{part.name} beside its {level}: {reason}")
     main = Counter(places[-1].file for places, _ in code if places).most_common(1)
     file = main[0][0] if main else ""
     grouped: dict[Place | None, list[str]] = defaultdict(list)

@@ -20,10 +20,9 @@ from ...processes.channel import Channel
 from ...target import Target
 from ...types import Scalar
 from .collecting import Found
+from .levels import COMPILED
 from .model import Shown
 
-COLLECTORS = ("triton", "cuda", "numba", "extension", "cpp", "compiled")
-"""Each is a file here with `collect(pick, arch)`."""
 MOST = 1 << 25
 """The largest case up to this many elements is taken: small ones are often compiled otherwise."""
 
@@ -44,7 +43,7 @@ def main(channel: Channel, target: dict, wanted: str, case: dict[str, Scalar], a
 def collected(target: Target, wanted: str, case: dict[str, Scalar], arch: str) -> Shown:
     """Every level of a variant. Raises AssayError, BuildError, LaunchError, NotRun."""
     way = way_of(wanted)
-    if way not in COLLECTORS:
+    if way not in COMPILED:
         raise NotRun(f"{way}: no compiler of Assay's makes anything of it")
 
     def pick() -> single.Single:

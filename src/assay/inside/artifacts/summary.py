@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
+from ...errors import NotRun
 from ...report import units
 from ...types import Compiled
 from . import mix
@@ -27,7 +28,10 @@ def head(shown: Shown) -> str:
 
 
 def mix_of(shown: Shown, part: Part) -> mix.Mix | None:
-    """Of the SASS, else of the PTX; None for code of the CPU, or where there is neither."""
+    """Of the SASS, else of the PTX; None for code of the CPU, or where there is neither.
+
+    Raises NotRun for PTX that can't be read.
+    """
     if "sass" in part.texts:
         return mix.of_sass(part.texts["sass"])
     ptx = part.texts.get("ptx") or shown.texts.get("ptx", "")
@@ -39,7 +43,11 @@ def _part(shown: Shown, part: Part) -> Iterator[str]:
     yield part.name
     if part.report is not None:
         yield from (f"  {line}" for line in _report(part, part.report))
-    found = mix_of(shown, part)
+    found = None
+    try:
+        found = mix_of(shown, part)
+    except NotRun as unread:
+        yield f"  its PTX can't be counted: {unread}"
     if found is not None:
         for line in _mix(shown, part, found):
             yield from textwrap.wrap(

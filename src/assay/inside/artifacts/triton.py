@@ -66,6 +66,7 @@ def part(
     absent = {"sass": why}
     if made is not None:
         texts |= {level: str(made.asm[level]) for level in LEVELS if level in made.asm}
+        texts["log"] = log
         sass, absent = sass_of(made.asm["cubin"], compiled.name)
         texts |= sass
     report, by = ptxas_report(log).get(compiled.name), "Triton's ptxas"
