@@ -194,7 +194,7 @@ def test_a_grid_that_no_formula_gives_is_written_as_it_was() -> None:
 
 
 def test_a_function_is_taken_with_what_it_uses() -> None:
-    from tests.fixtures import functions
+    from fixtures import functions
 
     taken = Taken()
     take(taken, functions.helped, "reference")
