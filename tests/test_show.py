@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -20,6 +21,10 @@ from assay.inside.artifacts.model import Part, Shown
 from assay.session import Session
 from assay.target import parse
 from assay.types import Compiled, replace
+
+for package in ("triton", "numba_cuda", "cuda"):
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed", allow_module_level=True)
 
 KERNELS = Path(__file__).parent / "fixtures" / "shown.py"
 FACTS = ("registers", "stack_bytes", "shared_bytes")
