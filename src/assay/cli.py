@@ -225,6 +225,31 @@ def count(
     raise typer.Exit(counting.run(target, variant, case or "", arch, as_json=as_json))
 
 
+@app.command("map")
+def map_(
+    target: Annotated[str, typer.Argument(metavar="TARGET")],
+    variant: One,
+    case: Annotated[
+        str | None, typer.Option("--case", help="The case: 'n=10'; default: the smallest.")
+    ] = None,
+    arch: Arch = "",
+    by: Annotated[str, typer.Option("--by", help="Draw who wrote: block or thread.")] = "block",
+    output: Annotated[str, typer.Option("--output", help="Only this: 0, or a name.")] = "",
+    stepped: Annotated[
+        bool, typer.Option("--stepped", help="In Triton's interpreter or Numba's simulator.")
+    ] = False,
+    as_json: Json = False,
+    svg: Annotated[Path | None, typer.Option("--svg", "--to", help="Draw it in this file.")] = None,
+) -> None:
+    """Which program or thread reads and writes which elements, and what nobody writes."""
+    from .commands import mapping
+
+    options: dict[str, Any] = {"by": by, "output": output, "stepped": stepped}
+    raise typer.Exit(
+        mapping.run(target, variant, case or "", arch, as_json=as_json, to=svg, **options)
+    )
+
+
 @app.command()
 def show(
     target: Annotated[str, typer.Argument(metavar="TARGET")],
@@ -271,31 +296,6 @@ def show(
     from .commands import showing
 
     raise typer.Exit(showing.command(locals()))
-
-
-@app.command("map")
-def map_(
-    target: Annotated[str, typer.Argument(metavar="TARGET")],
-    variant: One,
-    case: Annotated[
-        str | None, typer.Option("--case", help="The case: 'n=10'; default: the smallest.")
-    ] = None,
-    arch: Arch = "",
-    by: Annotated[str, typer.Option("--by", help="Draw who wrote: block or thread.")] = "block",
-    output: Annotated[str, typer.Option("--output", help="Only this: 0, or a name.")] = "",
-    stepped: Annotated[
-        bool, typer.Option("--stepped", help="In Triton's interpreter or Numba's simulator.")
-    ] = False,
-    as_json: Json = False,
-    svg: Annotated[Path | None, typer.Option("--svg", "--to", help="Draw it in this file.")] = None,
-) -> None:
-    """Which program or thread reads and writes which elements, and what nobody writes."""
-    from .commands import mapping
-
-    options: dict[str, Any] = {"by": by, "output": output, "stepped": stepped}
-    raise typer.Exit(
-        mapping.run(target, variant, case or "", arch, as_json=as_json, to=svg, **options)
-    )
 
 
 @app.command()

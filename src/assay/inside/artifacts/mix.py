@@ -26,7 +26,7 @@ SASS_CLASSES = (
     ("special functions", r"(MUFU|UF2\w+)"),
     ("conversions", r"(F2F|F2I|I2F|F2FP|I2FP|F2IP|FRND|I2I|I2IP)"),
     ("float16", r"(H\w+2|HMNMX2|HSETP2)"),
-    ("float32", r"(F(?!LO|2|RND)\w+)"),
+    ("float32", r"(U?F(?!LO|2|RND)\w+)"),
     ("barriers", r"(BAR|MEMBAR|FENCE|DEPBAR|LDGDEPBAR|ERRBAR|NANOSLEEP|ELECT|ACQBULK|UCGABAR_\w+)"),
     ("shuffles and votes", r"(SHFL|VOTE|VOTEU|MATCH|REDUX|CREDUX)"),
     ("special registers", r"(S2R|S2UR|CS2R)"),
