@@ -249,6 +249,16 @@ def test_a_version_remembers_its_parents(tmp_path: Path) -> None:
         lineage.ancestors(path)
 
 
+def test_what_a_version_changed_is_counted_where_its_files_are_there(tmp_path: Path) -> None:
+    files = {"a.py": "x = 1\ny = 2\n", "b.py": "x = 1\ny = 3\nz = 4\n", "c.py": "x = 1\n"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    versions = [lineage.Version(lineage.hash_of(tmp_path / name), name) for name in files]
+    gone = lineage.Version("eeee", "a.py")
+    found = lineage.edited([*versions, gone], tmp_path)
+    assert found == {versions[1].hash: "+2 -1 lines", versions[2].hash: "+0 -2 lines"}
+
+
 def _row(hash_: str, variant: str, word: str, seconds: float | None, schedule: str = "s1") -> Row:
     timing = None
     if seconds is not None:
@@ -290,10 +300,10 @@ def test_verdict_and_speed_come_from_the_runs(
     assert (now.verdict, now.seconds, now.rows) == ("", None, 0)
     edits = lineage.edits(kept, "f", "triton", versions)
     assert edits == [lineage.Version("cccc", "as it was on 2026-01-02T03:04")]
-    beginning._print([first, second, now])
+    beginning._print([first, second, now], {"dddd": "+1 -2 lines"})
     out = capsys.readouterr().out
     assert "bbbb  first.py                 right, 20 us, 2.00x as fast as compiled" in out
-    assert "now                      in no run" in out
+    assert "now                      +1 -2 lines, in no run" in out
     path = next((tmp_path / ".assay" / "runs").glob("*/rows.jsonl"))
     path.write_text(path.read_text() + "{")
     assert len(lineage.history(tmp_path).unread) == 1

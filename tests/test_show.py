@@ -299,11 +299,12 @@ def test_the_command_line_takes_what_the_page_says(tmp_path: Path) -> None:
     assert done.stdout.startswith("wrote one.py: 1 kernel for x=normal(8, 8)")
     assert assay(tmp_path, "show", "one.py", "--fork", "two.py").returncode == 0
     done = assay(tmp_path, "show", "two.py", "--lineage")
-    assert [line.split("  ")[1] for line in done.stdout.splitlines()] == [
+    assert [line.split("  ")[1].strip() for line in done.stdout.splitlines()] == [
         "torch.compile of functions.py:gelu",
         "one.py",
-        "two.py, as it is now",
+        "two.py",
     ]
+    assert "+1 -0 lines, in no run" in done.stdout
 
 
 @pytest.mark.full

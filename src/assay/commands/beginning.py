@@ -81,20 +81,22 @@ def show(target: str, only: list[str]) -> int:
     with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
         op, variant = _variant(describe(session, parsed), target, only)
     path = Path(parsed.file)
-    now = lineage.Version(variant.source_hash, f"{path.name}, as it is now")
+    now = lineage.Version(variant.source_hash, path.name)
     known = [*reversed(lineage.ancestors(path)), now]
     kept, way = lineage.history(Path.cwd()), way_of(variant.name)
     known[-1:-1] = lineage.edits(kept, op.name, way, known)
-    _print(lineage.table(kept, op.name, way, known))
+    _print(lineage.table(kept, op.name, way, known), lineage.edited(known, path.parent))
     for problem in kept.unread:
         print(f"assay: {problem}", file=sys.stderr)
     return 0
 
 
-def _print(versions: list[lineage.Seen]) -> None:
+def _print(versions: list[lineage.Seen], edited: dict[str, str]) -> None:
     width = max(len(seen.version.what) for seen in versions)
     for seen in versions:
         told = [seen.verdict or "in no run"]
+        if seen.version.hash in edited:
+            told.insert(0, edited[seen.version.hash])
         if seen.seconds is not None:
             told.append(units.seconds(seen.seconds))
         if seen.against is not None:

@@ -7,6 +7,9 @@ first. Rows carry the same hash, so verdict and speed of each version are found 
 from __future__ import annotations
 
 import ast
+import difflib
+import hashlib
+import itertools
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +20,8 @@ from ..rows import RUNS, read
 from ..types import ABSENT, FAIL, NO_EVIDENCE, PASS, Row
 
 NAME = "LINEAGE"
+HASH = 16
+"""Characters of a source's hash in rows."""
 ORIGIN = "torch.compile of "
 """What the first of the ancestors is called: its rows are those of `compiled`."""
 SEVERITY = (FAIL, NO_EVIDENCE, PASS)
@@ -82,6 +87,31 @@ def forked(path: Path, hash_: str) -> str:
     raise AssayError(
         f"forking {path}: it has no {NAME}; write {NAME} = [] where it may stand, then fork again"
     )
+
+
+def hash_of(path: Path) -> str:
+    """Hash of a file that is a variant's only source, as rows have it."""
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(digest.encode()).hexdigest()[:HASH]
+
+
+def edited(versions: Sequence[Version], folder: Path) -> dict[str, str]:
+    """Hash of a version to the lines that it adds to and takes from the one before: `+3 -1 lines`.
+
+    Only where both are files in the folder that still have their hashes.
+    """
+    texts = {}
+    for version in versions:
+        path = folder / version.what
+        if path.suffix == ".py" and path.is_file() and hash_of(path) == version.hash:
+            texts[version.hash] = path.read_text().splitlines()
+    found = {}
+    for before, after in itertools.pairwise(versions):
+        if before.hash in texts and after.hash in texts:
+            lines = list(difflib.ndiff(texts[before.hash], texts[after.hash]))
+            more, fewer = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+            found[after.hash] = f"+{more} -{fewer} lines"
+    return found
 
 
 @dataclass(frozen=True)
