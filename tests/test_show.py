@@ -19,6 +19,7 @@ from assay.inside.artifacts import beside, differing, machine_code, mix, names, 
 from assay.inside.artifacts.levels import LEVELS
 from assay.inside.artifacts.model import Part, Shown
 from assay.session import Session
+from assay.single import pick
 from assay.target import parse
 from assay.types import Compiled, replace
 
@@ -323,6 +324,13 @@ def test_the_page_shows_what_is_printed(
         return [re.sub(r"[\d,]*\d", "N", line) for line in lines]
 
     assert plain(capsys.readouterr().out) == plain(block)
+
+
+@pytest.mark.parametrize(("most", "n"), [(0, 27), (999, 27), (1 << 21, 781), (5, 27)])
+def test_the_largest_case_that_is_small_enough_is_taken(most: int, n: int) -> None:
+    """Without a limit the smallest, as where none is below it."""
+    given = {"dtype": "float32"} if most > 999 else {"n": 27}
+    assert pick(parse("square"), "eager", given, most=most).case.values["n"] == n
 
 
 PRINTED = """\t.headerflags @"EF_CUDA_SM90"
