@@ -76,6 +76,10 @@ ALLOWED: dict[str, set[str]] = {
     # A saved report is printed elsewhere, next year: rows and arithmetic are all it needs.
     "report": BASE | {"rows", "clock.statistics", "clock.floor"},
     "doctor": BASE,
+    "inside": DECLARING
+    | CHILDREN
+    | {"adapt", "build", "comparison.measure", "counting", "describe", "doctor", "faults"}
+    | {"hardware", "inputs", "report", "simt", "single", "target", "ways"},
     "counting": DECLARING | CHILDREN | {"simt", "single", "target", "ways"},
     "mapping": DECLARING
     | CHILDREN
@@ -175,6 +179,7 @@ PARENT_SIDE = [
     "commands.comparing",
     "commands.geometry",
     "commands.roofs",
+    "commands.showing",
     "pipeline",
     "session",
     "describe",

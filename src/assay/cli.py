@@ -302,6 +302,54 @@ def map_(
 
 
 @app.command()
+def show(
+    target: Annotated[str, typer.Argument(metavar="TARGET")],
+    only: Only = None,
+    level: Annotated[
+        str,
+        typer.Option(
+            "--level",
+            help="summary, fx, inductor, ttir, ttgir, llir, ptx, sass, beside, log or asm.",
+        ),
+    ] = "summary",
+    case: Annotated[
+        str | None, typer.Option("--case", help="The case: 'n=4096'; default: a large one.")
+    ] = None,
+    arch: Arch = "",
+    source: Annotated[
+        bool, typer.Option("--source", help="Lines of source beside their SASS or PTX.")
+    ] = False,
+    diff: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--diff", metavar="A B", help="Variants, knobs, files, or revisions ('.': now)."
+        ),
+    ] = None,
+    from_compiled: Annotated[
+        bool,
+        typer.Option("--from-compiled", help="Write what torch.compile generates as an Op file."),
+    ] = False,
+    like: Like = None,
+    inputs: Inputs = None,
+    fills: Fills = False,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="The file to write, with --from-compiled.")
+    ] = None,
+    fork: Annotated[
+        Path | None, typer.Option("--fork", help="Copy the file as a new version of itself.")
+    ] = None,
+    lineage: Annotated[
+        bool, typer.Option("--lineage", help="Its versions, with verdict and speed from the runs.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="All levels as one object.")] = False,
+) -> None:
+    """What compilers make of a kernel: registers, spills, PTX, SASS; no GPU is needed."""
+    from .commands import showing
+
+    raise typer.Exit(showing.command(locals()))
+
+
+@app.command()
 def export(
     target: Annotated[str, typer.Argument(metavar="TARGET")],
     variant: One,

@@ -44,12 +44,15 @@ class Single:
         return label(self.variant.name, self.knobs)
 
 
-def pick(target: Target, wanted: str, case: dict[str, Scalar], least: int = 0) -> Single:
+def pick(
+    target: Target, wanted: str, case: dict[str, Scalar], least: int = 0, most: int = 0
+) -> Single:
     """The one variant meant, and the smallest case with these values that it takes.
 
     wanted: `cuda/vectorised`, a way or pattern that only one variant has, and knobs if they are
         not to be the first ones: `cuda/vectorised BLOCK=1024`.
     least: a smaller product of a case's integers comes last.
+    most: the largest case instead, of those with no larger product, if any is small enough.
 
     Raises OpError or TargetError naming what there is.
     """
@@ -68,7 +71,8 @@ def pick(target: Target, wanted: str, case: dict[str, Scalar], least: int = 0) -
             reasons.append(f"{said.case.label}: {why}")
             continue
         size = _size(said.case)
-        sizes[(size < least, size if size >= least else -size, number)] = said.case
+        down = most >= size or size < least
+        sizes[(size < least or size > most > 0, -size if down else size, number)] = said.case
     if not sizes:
         raise OpError(f"{op.name}: {variant.name} takes no such case; {'; '.join(reasons[:3])}")
     return Single(op, variant, knobs, sizes[min(sizes)])

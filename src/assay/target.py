@@ -137,6 +137,11 @@ def load(target: Target) -> list[Op]:
     raise TargetError(f"{target.text}: {target.name} is a {type(value).__name__}, not an Op")
 
 
+def named(target: Target) -> Any:
+    """The object that a target names; imports the user's code. Raises TargetError."""
+    return _named(import_file(target.file) if target.file else _import_module(target), target)
+
+
 def load_op(target: Target, name: str) -> Op:
     """The Op of that name among a target's."""
     for op in load(target):

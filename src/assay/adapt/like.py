@@ -39,6 +39,44 @@ def op(target: Target, function: Callable[..., Any]) -> Op:
     return made
 
 
+def of_function(target: Target, function: Callable[..., Any]) -> Op:
+    """An Op whose reference is the function itself, on the one case that `--input` gives.
+
+    Raises TargetError for an input that does not parse.
+    """
+    if not callable(function):
+        raise TargetError(f"{target.text}: {function!r} can't be called")
+    return Op(_name(target), function, _inputs, cases=grid(**_axes(target)))
+
+
+def makers(target: Target) -> tuple[tuple[str, str], ...]:
+    """(name, Python) of each `--input`, as `inputs(make, ...)` would say it: `make.normal(8)`.
+
+    dtypes are said as strings. Raises TargetError for an input that does not parse.
+    """
+    found = []
+    for name, values in _axes(target).items():
+        node = _parse(str(values[0]), f"input {name}") if isinstance(values[0], str) else None
+        if isinstance(node, ast.Call):
+            found.append((name, _maker(node)))
+        else:
+            found.append((name, repr(values[0])))
+    return tuple(found)
+
+
+def _maker(node: ast.Call) -> str:
+    sizes = [a for a in node.args if not isinstance(a, ast.Name)]
+    dtypes = [a for a in node.args if isinstance(a, ast.Name)]
+    named = {str(k.arg): k.value for k in node.keywords}
+    if dtypes:
+        named["dtype"] = dtypes[0]
+    said = [
+        f"{name}={value.id!r}" if isinstance(value, ast.Name) else f"{name}={ast.unparse(value)}"
+        for name, value in named.items()
+    ]
+    return f"make.{ast.unparse(node.func)}({', '.join([*map(ast.unparse, sizes), *said])})"
+
+
 def _name(target: Target) -> str:
     return "".join(c if c.isalnum() or c == "_" else "_" for c in target.name.split(".")[-1])
 

@@ -77,7 +77,7 @@ def revisions(a: str, b: str, variants: Sequence[str], given: Request) -> tuple[
     found: tuple[list[Any], list[Any]] = ([], [])
     kept = Run(), Run()
     with contextlib.ExitStack() as stack:
-        folders = [stack.enter_context(_exported(side)) for side in sides]
+        folders = [stack.enter_context(exported(side)) for side in sides]
         done = 0
         for _ in range(given.processes):
             seed = secrets.randbelow(1 << 31) if order.seed is None else order.seed
@@ -142,7 +142,7 @@ def _working(text: str) -> Revision:
 
 
 @contextlib.contextmanager
-def _exported(side: Revision) -> Iterator[Path]:
+def exported(side: Revision) -> Iterator[Path]:
     """The present folder as it is in a commit, or in the working tree, as a copy."""
     top, prefix = Path(_git("rev-parse", "--show-toplevel")), _git("rev-parse", "--show-prefix")
     with tempfile.TemporaryDirectory(prefix="assay-revision-") as name:

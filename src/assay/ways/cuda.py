@@ -134,7 +134,7 @@ def compile_source(source: Path, names: list[str], job: Job, arch: str = "") -> 
 
     place, build = cache.build(job.what, parts, make, job.say)
     facts = json.loads((place / "facts.json").read_text())
-    report = _ptxas(build.log, arch)
+    report = ptxas_report(build.log)
     return Built(
         cubin=place / "kernel.cubin",
         ptx=place / "kernel.ptx",
@@ -249,7 +249,7 @@ def _parameters(ptx: str, lowered: str) -> list[list[Any]]:
     ]
 
 
-REPORT = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'")
+REPORT = re.compile(r"Compiling entry function '([\w$]+)' for '(\w+)'")
 NUMBERS = {
     "registers": re.compile(r"Used (\d+) registers"),
     "shared_bytes": re.compile(r"(\d+) bytes smem"),
@@ -259,8 +259,8 @@ NUMBERS = {
 }
 
 
-def _ptxas(log: str, arch: str) -> dict[str, Compiled]:
-    """ptxas' report, kernel by kernel."""
+def ptxas_report(log: str) -> dict[str, Compiled]:
+    """What `ptxas -v` reports of each kernel, by the name that it has in the PTX."""
     found = list(REPORT.finditer(log))
     reports = {}
     for index, match in enumerate(found):

@@ -36,10 +36,11 @@ def embedded(cubin: bytes, ptx: str) -> Embedded:
     version = re.search(r"^\.version\s+([\d.]+)", ptx, re.MULTILINE)
     if not target or not version:
         raise AssayError("reading PTX: it has no .version and .target line; build it again")
-    return Embedded(_architecture(cubin), target.group(1), version.group(1))
+    return Embedded(architecture(cubin), target.group(1), version.group(1))
 
 
-def _architecture(cubin: bytes) -> str:
+def architecture(cubin: bytes) -> str:
+    """What a cubin was made for: `sm_90`. Raises AssayError for anything else than a cubin."""
     if len(cubin) < 64 or cubin[:5] != b"\x7fELF\x02" or _half(cubin, 18) != MACHINE_CUDA:
         raise AssayError("reading a cubin: it is no 64-bit CUDA ELF file; build it again")
     (flags,) = struct.unpack_from("<I", cubin, 48)

@@ -16,8 +16,8 @@ from ...errors import NotRun
 
 DEFAULT_ARCH = "sm_80"
 Size = tuple[int, int, int]
-KNOWN = (80, 86, 89, 90)
-"""Compute capabilities that kernels are compiled for here."""
+KNOWN = (75, 80, 86, 89, 90, 100, 120)
+"""Compute capabilities that kernels are compiled for here; what of them is run, forms/ says."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def capability(arch: str) -> int:
     found = re.fullmatch(r"sm_(\d+)a?", arch)
     if not found or int(found.group(1)) not in KNOWN:
         known = ", ".join(f"sm_{number}" for number in KNOWN)
-        raise NotRun(f"architecture {arch!r} is not one that is checked here: {known}")
+        raise NotRun(f"architecture {arch!r} is not one that is compiled for here: {known}")
     return int(found.group(1))
 
 

@@ -75,6 +75,10 @@ ON_THE_CPU = (
     ),
 )
 """What of the program that calls the kernels is replaced, so that its tensors are on the CPU."""
+THREADS_OF_A_MULTIPROCESSOR = {
+    **{75: 1024, 80: 2048, 86: 1536, 89: 1536, 90: 2048, 100: 2048, 120: 1536}
+}
+"""CUDA C++ Programming Guide, technical specifications by compute capability."""
 EXTERN = re.compile(r"(?:extern_kernels|torch\.ops)\.([\w.]+)\(")
 
 
@@ -106,7 +110,8 @@ class Done:
     """A function computed by the kernels that Inductor wrote for it.
 
     outputs: as the function returns them. kernels: its launches, in order. extern: what aten
-    computed instead, on the CPU. program: the Python that calls them all.
+    computed instead, on the CPU. program: the Python that calls them all, its tensors on the CPU.
+    graph: what was traced, as Python. written: the program as Inductor wrote it.
     """
 
     outputs: Any
@@ -114,6 +119,8 @@ class Done:
     extern: tuple[str, ...]
     program: str
     note: str
+    graph: str = ""
+    written: str = ""
 
 
 @dataclass
@@ -125,6 +132,7 @@ class _Work:
     kernels: dict[str, _Kernel] = field(default_factory=dict)
     launches: list[Generated] = field(default_factory=list)
     programs: list[str] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
 
 
 def generated(
@@ -135,12 +143,16 @@ def generated(
 
 
 def run(
-    function: Callable[..., Any], inputs: Sequence[Any], runner: Run, arch: str = DEFAULT_ARCH
+    function: Callable[..., Any],
+    inputs: Sequence[Any],
+    runner: Run | None,
+    arch: str = DEFAULT_ARCH,
 ) -> Done:
     """The function's outputs by way of the generated kernels, each launched through runner.
 
     function: of tensors and Python numbers, or a module. inputs: CPU tensors, of which the ones
-    that the function changes are changed. Raises NotRun if it can't be compiled this way.
+    that the function changes are changed. runner: None to launch none of the kernels; the outputs
+    are then of no use. Raises NotRun if it can't be compiled this way.
     """
     return _compute(function, inputs, runner, arch)
 
@@ -152,6 +164,7 @@ def _compute(
     work = _Work(arch, runner)
     with torch.no_grad():
         graph = make_fx(call, tracing_mode="fake", _allow_non_fake_inputs=True)(*tensors)
+        text = graph.print_readable(print_output=False)
         tensors += _moved_to_cuda(graph)
     with _pretending(work), torch.no_grad(), _Unguarded():
         with FakeTensorMode():
@@ -161,7 +174,8 @@ def _compute(
     outputs = pytree.tree_unflatten(list(flat), shape[0])
     program = "\n".join(work.programs)
     extern = tuple(dict.fromkeys(EXTERN.findall(program)))
-    return Done(outputs, tuple(work.launches), extern, program, NOTE.format(arch=arch))
+    note, written = NOTE.format(arch=arch), "\n".join(work.written)
+    return Done(outputs, tuple(work.launches), extern, program, note, text, written)
 
 
 def _lifted(
@@ -297,7 +311,7 @@ def _properties(arch: str) -> Any:
         minor=minor,
         multi_processor_count=hardware.MULTIPROCESSORS[number],
         regs_per_multiprocessor=65536,
-        max_threads_per_multi_processor=2048 if minor == 0 else 1536,
+        max_threads_per_multi_processor=THREADS_OF_A_MULTIPROCESSOR[number],
         max_threads_per_block=1024,
         warp_size=32,
         shared_memory_per_block=49152,
@@ -334,6 +348,7 @@ def _writing(work: _Work, original: Callable[..., Any]) -> Any:
 
     def write(cls: Any, source_code: str, *args: Any, **named: Any) -> Any:
         if "async_compile = AsyncCompile()" in source_code:
+            work.written.append(source_code)
             for pattern, text in ON_THE_CPU:
                 source_code = re.sub(pattern, text, source_code)
             work.programs.append(source_code)

@@ -275,11 +275,16 @@ def _compile(arch: str, dispatcher: Any, argtypes: tuple[Any, ...]) -> Compiled:
         grid_sync.linked(ptx),
         arch,
         "numba",
-        settings=tuple(named.items()),
+        settings=tuple({**named, **_of_the_linker(options)}.items()),
         cooperative=bool(grid_sync.DECLARED.search(ptx)),
         file=code.co_filename,
         line=code.co_firstlineno,
     )
+
+
+def _of_the_linker(options: dict[str, Any]) -> dict[str, Any]:
+    """What changes the machine code and not the PTX."""
+    return {name: options[name] for name in ("max_registers",) if options.get(name)}
 
 
 def _name(dispatcher: Any) -> str:
