@@ -450,3 +450,12 @@ def test_names_are_as_their_authors_wrote_them(monkeypatch: pytest.MonkeyPatch) 
     names.brief.cache_clear()
     if names.shutil.which("c++filt"):
         assert names.brief(mangled) == "square_vectorised<float, 256>"
+
+
+def test_the_geometry_of_what_was_compiled_is_a_level(session: Session) -> None:
+    from assay.inside.geometry import shown as view
+
+    text = view.text(shown(session, KERNELS, "cuda/few"))
+    assert "blocks an SM" in text
+    assert "occupancy" in text
+    assert "registers a thread" in text

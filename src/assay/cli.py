@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from . import cli_inside
 from .errors import AssayError
 from .options import (
     Arch,
@@ -23,7 +24,6 @@ from .options import (
     Inputs,
     Json,
     Like,
-    One,
     Only,
     Quick,
     Require,
@@ -206,166 +206,6 @@ def new(
 
 
 @app.command()
-def debug(
-    target: Annotated[str, typer.Argument(metavar="TARGET")],
-    variant: One,
-    case: Annotated[
-        str | None, typer.Option("--case", help="The case: 'n=10'; default: the smallest.")
-    ] = None,
-    arch: Arch = "",
-    device_debug: Annotated[
-        bool, typer.Option("--device-debug", help="Device code for cuda-gdb (cuda: -G).")
-    ] = False,
-) -> None:
-    """One variant on a small case, value by value; and the command lines of debuggers."""
-    from .commands import debugging
-
-    raise typer.Exit(debugging.run(target, variant, case or "", arch, device_debug=device_debug))
-
-
-@app.command()
-def count(
-    target: Annotated[str, typer.Argument(metavar="TARGET")],
-    variant: One,
-    case: Annotated[
-        str | None, typer.Option("--case", help="The case: 'n=10'; default: the smallest.")
-    ] = None,
-    arch: Arch = "",
-    as_json: Json = False,
-) -> None:
-    """What a kernel does, exactly, line by line: instructions, sectors, bank conflicts."""
-    from .commands import counting
-
-    raise typer.Exit(counting.run(target, variant, case or "", arch, as_json=as_json))
-
-
-@app.command("geometry")
-def geometry_(
-    target: Annotated[str, typer.Argument(metavar="[TARGET]")] = "",
-    variant: Annotated[
-        str, typer.Option("-k", help="The variant: way/name; default: all, without counts.")
-    ] = "",
-    case: Annotated[
-        str | None, typer.Option("--case", help="The case: 'n=10'; default: the smallest.")
-    ] = None,
-    arch: Arch = "",
-    sms: Annotated[int | None, typer.Option("--sms", help="Multiprocessors of the GPU.")] = None,
-    carveout: Annotated[
-        str, typer.Option("--carveout", help="Shared memory set to: bytes, most or predicted.")
-    ] = "",
-    grid: Annotated[str, typer.Option("--grid", help="Without a target: 16,32,3.")] = "",
-    block: Annotated[str, typer.Option("--block", help="Threads of a block: 128 or 32,4.")] = "",
-    registers: Annotated[int | None, typer.Option("--registers", help="Of a thread.")] = None,
-    static_shared: Annotated[
-        int | None, typer.Option("--static-shared", help="Bytes of a block.")
-    ] = None,
-    dynamic_shared: Annotated[
-        int | None, typer.Option("--dynamic-shared", help="Bytes of a block.")
-    ] = None,
-    barriers: Annotated[int | None, typer.Option("--barriers", help="Of a block.")] = None,
-    counts: Annotated[
-        bool, typer.Option("--counts/--no-counts", help="Run it on the CPU for its accesses too.")
-    ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
-) -> None:
-    """Without a GPU: blocks, threads, occupancy and its limiter, waves, coalescing, conflicts."""
-    given = locals()
-    from .commands import geometry
-
-    given["case"] = case or ""
-    raise typer.Exit(geometry.run(geometry.Options(**given)))
-
-
-@app.command("map")
-def map_(
-    target: Annotated[str, typer.Argument(metavar="TARGET")],
-    variant: One,
-    case: Annotated[
-        str | None, typer.Option("--case", help="The case: 'n=10'; default: the smallest.")
-    ] = None,
-    arch: Arch = "",
-    by: Annotated[str, typer.Option("--by", help="Draw who wrote: block or thread.")] = "block",
-    output: Annotated[str, typer.Option("--output", help="Only this: 0, or a name.")] = "",
-    stepped: Annotated[
-        bool, typer.Option("--stepped", help="In Triton's interpreter or Numba's simulator.")
-    ] = False,
-    as_json: Json = False,
-    svg: Annotated[Path | None, typer.Option("--svg", "--to", help="Draw it in this file.")] = None,
-) -> None:
-    """Which program or thread reads and writes which elements, and what nobody writes."""
-    from .commands import mapping
-
-    options: dict[str, Any] = {"by": by, "output": output, "stepped": stepped}
-    raise typer.Exit(
-        mapping.run(target, variant, case or "", arch, as_json=as_json, to=svg, **options)
-    )
-
-
-@app.command()
-def show(
-    target: Annotated[str, typer.Argument(metavar="TARGET")],
-    only: Only = None,
-    level: Annotated[
-        str,
-        typer.Option(
-            "--level",
-            help="summary, fx, inductor, ttir, ttgir, llir, ptx, sass, beside, log or asm.",
-        ),
-    ] = "summary",
-    case: Annotated[
-        str | None, typer.Option("--case", help="The case: 'n=4096'; default: a large one.")
-    ] = None,
-    arch: Arch = "",
-    source: Annotated[
-        bool, typer.Option("--source", help="Lines of source beside their SASS or PTX.")
-    ] = False,
-    diff: Annotated[
-        tuple[str, str] | None,
-        typer.Option(
-            "--diff", metavar="A B", help="Variants, knobs, files, or revisions ('.': now)."
-        ),
-    ] = None,
-    from_compiled: Annotated[
-        bool,
-        typer.Option("--from-compiled", help="Write what torch.compile generates as an Op file."),
-    ] = False,
-    like: Like = None,
-    inputs: Inputs = None,
-    fills: Fills = False,
-    to: Annotated[
-        Path | None, typer.Option("--to", help="The file to write, with --from-compiled.")
-    ] = None,
-    fork: Annotated[
-        Path | None, typer.Option("--fork", help="Copy the file as a new version of itself.")
-    ] = None,
-    lineage: Annotated[
-        bool, typer.Option("--lineage", help="Its versions, with verdict and speed from the runs.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="All levels as one object.")] = False,
-) -> None:
-    """What compilers make of a kernel: registers, spills, PTX, SASS; no GPU is needed."""
-    from .commands import showing
-
-    raise typer.Exit(showing.command(locals()))
-
-
-@app.command()
-def export(
-    target: Annotated[str, typer.Argument(metavar="TARGET")],
-    variant: One,
-    to: Annotated[Path, typer.Option("--to", help="A new or empty folder.")],
-    case: Annotated[
-        str | None, typer.Option("--case", help="The case: 'n=1000'; default: a small one.")
-    ] = None,
-    arch: Arch = "",
-) -> None:
-    """A cuda variant as a standalone CUDA program, an extension as a project to install."""
-    from .commands import exporting
-
-    exporting.run(target, variant, case or "", arch, to)
-
-
-@app.command()
 def doctor(as_json: Json = False) -> None:
     """Driver, GPUs, toolkits, compilers and versions: what is there, and what mends the rest."""
     from rich.console import Console
@@ -453,6 +293,9 @@ def _root(
 
         print(f"assay {__version__}")
         raise typer.Exit
+
+
+app.registered_commands += cli_inside.app.registered_commands
 
 
 def _run(given: dict[str, Any], *, timed: bool) -> None:

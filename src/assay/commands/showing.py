@@ -33,6 +33,7 @@ from . import beginning
 VIEWS = {
     "summary": "assay.inside.artifacts.summary:text",
     "beside": "assay.inside.artifacts.beside:both",
+    "geometry": "assay.inside.geometry.shown:text",
 }
 """What can be asked for as a level and is computed: a function of a `Shown` that gives text."""
 INLINE = (
