@@ -249,7 +249,7 @@ def test_wrong_use_is_refused():
 def test_the_page_on_operators_runs_as_printed(capsys, tmp_path):
     page = (Path(__file__).parents[1] / "docs" / "operators.md").read_text()
     snippets = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(snippets) == 3
+    assert len(snippets) == 4
     path = tmp_path / "page.py"
     path.write_text("\n".join(snippets))
     scope = {"__name__": "page"}
@@ -257,6 +257,7 @@ def test_the_page_on_operators_runs_as_printed(capsys, tmp_path):
     printed = capsys.readouterr().out
     assert "assay::swish" in printed
     assert "(Tensor x) -> Tensor" in printed
+    assert "eager, named" in printed
     assert "gradient right" in printed
     for check in CHECKS:  # the page names every check there is
         assert check in page
