@@ -69,7 +69,7 @@ class Picker:
         return f"{label(picked)}, {why}"
 
     def _tuned(self, inputs: Sequence[Any], device: torch.device) -> tuple[Picked, str]:
-        key = (device, *(_raw(x) for x in inputs))
+        key = (device, *(raw(x) for x in inputs))
         if key not in self._known:
             if len(self._known) >= MOST_KEPT:
                 self._known.pop(next(iter(self._known)))
@@ -138,9 +138,11 @@ def label(picked: Picked) -> str:
     return " ".join([variant.name, *(f"{name}={value}" for name, value in knobs.items())])
 
 
-def _raw(x: Any) -> Any:
+def raw(x: Any) -> Any:
     """What tells inputs apart, without the cost of putting it into words at each call."""
-    return (x.dtype, x.shape, x.stride()) if isinstance(x, torch.Tensor) else x
+    if isinstance(x, torch.Tensor):
+        return (x.dtype, x.device, x.shape, x.stride())
+    return (type(x), x)  # else 1, 1.0 and True would be one
 
 
 def _form(x: Any) -> lookup.Form:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,7 +14,20 @@ from ..errors import NotSupported, OpError
 from ..inputs import dtype_name, to_meta
 from ..op import Op, Variant
 from ..types import Case, Scalar
-from .picking import KINDS, MOST_KEPT, Picker
+from .picking import KINDS, MOST_KEPT, Picker, raw
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """What a call with inputs of one form does: nothing of it is worked out again."""
+
+    kernel: Kernel
+    fills: bool
+    outputs: tuple[tuple[tuple[int, ...], torch.dtype], ...]
+    """Shape and dtype of what is allocated for it."""
+    copied: tuple[int, ...]
+    """Places of inputs that are made contiguous."""
+    device: torch.device
 
 
 class Runner:
@@ -29,38 +43,57 @@ class Runner:
         self.picker = Picker(op, forward, cpu)
         self._names: list[str] = []
         self._refused: dict[str, str] = {}
-        self._specs: dict[Any, Specs] = {}
         self._kernels: dict[Any, Kernel] = {}
+        self._planned: dict[Any, _Planned] = {}
 
     def run(self, inputs: list[Any], mutated: list[int]) -> list[torch.Tensor]:
         """mutated: places of inputs that are changed in place; their new values come first.
 
         Raises NotSupported for a device or dtype that nothing was made for.
         """
-        device = self._device(inputs)
-        variant, knobs = self.picker.pick(inputs, device)
-        given = inputs
-        if variant.layouts != "any":
-            given = [x.contiguous() if isinstance(x, torch.Tensor) else x for x in inputs]
-        with _on(device):
-            specs = self._specs_of(inputs) if variant.fills or variant.source else []
-            kernel = self._kernel(variant, knobs, inputs, specs, device)
-            outputs = [
-                torch.empty(shape, dtype=dtype, device=device)
-                for shape, dtype in specs[len(mutated) :]
-            ]
-            with torch.no_grad():
-                made = kernel.run(outputs if variant.fills else [], list(given))
+        key = tuple([raw(x) for x in inputs])
+        plan = self._planned.get(key)
+        if plan is None:
+            plan = self._plan(key, inputs, mutated)
+        given = list(inputs)
+        for place in plan.copied:
+            given[place] = given[place].contiguous()
+        with _on(plan.device), torch.no_grad():
+            outputs = [torch.empty(s, dtype=d, device=plan.device) for s, d in plan.outputs]
+            made = plan.kernel.run(outputs, given)
         for place, value in zip(mutated, made):
             if value.data_ptr() != inputs[place].data_ptr() or value.stride() != (
                 inputs[place].stride()
             ):
                 inputs[place].copy_(value)
         rest = made[len(mutated) :]
-        if not variant.fills:  # else they are those allocated above
+        if not plan.fills:  # else they are those allocated above
             blocks = {_block(x) for x in inputs if isinstance(x, torch.Tensor)}
             rest = [_own(y, blocks) for y in rest]
         return [*(inputs[place] for place in mutated), *rest]
+
+    def _plan(self, key: Any, inputs: list[Any], mutated: list[int]) -> _Planned:
+        """What inputs of a form need, worked out at the first call with it."""
+        device = self._device(inputs)
+        variant, knobs = self.picker.pick(inputs, device)
+        specs: Specs = []
+        if variant.fills or variant.source:
+            shaped = shapes(self.op, [to_meta(x) for x in inputs])
+            specs = [(tuple(y.shape), y.dtype) for y in shaped]
+        tensors = [i for i, x in enumerate(inputs) if isinstance(x, torch.Tensor)]
+        odd = [i for i in tensors if not inputs[i].is_contiguous()]
+        with _on(device):
+            kernel = self._kernel(variant, knobs, inputs, specs, device)
+        plan = _Planned(
+            kernel,
+            variant.fills,
+            tuple(specs[len(mutated) :]) if variant.fills else (),
+            () if variant.layouts == "any" else tuple(odd),
+            device,
+        )
+        _bound(self._planned)
+        self._planned[key] = plan
+        return plan
 
     def why(self, inputs: list[Any]) -> str:
         """Which variant runs for these inputs, and why. Raises NotSupported as `run` does."""
@@ -135,14 +168,6 @@ class Runner:
             self._kernels[key] = made
         return self._kernels[key]
 
-    def _specs_of(self, inputs: list[Any]) -> Specs:
-        key = _key(inputs)
-        if key not in self._specs:
-            _bound(self._specs)
-            shaped = shapes(self.op, [to_meta(x) for x in inputs])
-            self._specs[key] = [(tuple(y.shape), y.dtype) for y in shaped]
-        return self._specs[key]
-
 
 def shapes(op: Op, inputs: list[Any]) -> list[torch.Tensor]:
     """The outputs of the reference for tensors without values, contiguous.
@@ -189,6 +214,11 @@ def _bound(kept: dict[Any, Any]) -> None:
         kept.pop(next(iter(kept)))
 
 
+_HERE = contextlib.nullcontext()
+
+
 def _on(device: torch.device) -> Any:
     """Makes a GPU the current one: launches of Triton, Numba and CUDA go to that."""
-    return torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
+    if device.type == "cpu" or torch.cuda.current_device() == device.index:
+        return _HERE
+    return torch.cuda.device(device)
