@@ -35,14 +35,26 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """File with Model, get_inputs and get_init_inputs."""
 
 
+TOGETHER = {
+    **dict.fromkeys(
+        ("gelu", "gelu_tanh", "relu", "tanh", "sigmoid", "elu", "softplus", "swish"), "activations"
+    ),
+    "sigmoid_scale_bias": "scale_bias",
+    "vecadd3d": "vecadd",
+}
+"""Operators that lie in another's folder, and that folder. The parent knows no other way: finding
+out would import them, and torch. A test holds this to what the folders define."""
+
+
 class StopImport(BaseException):
     """Ends the import of a script at its own call of `assay.check` or `assay.bench`."""
 
 
 def library() -> list[str]:
-    """Names of the operators that Assay brings."""
-    folder = Path(__file__).parent / "ops"
-    return sorted(p.parent.name for p in folder.glob("*/__init__.py"))
+    """Names of the operators that Assay brings, without their gradients."""
+    folders = {p.parent.name for p in (Path(__file__).parent / "ops").glob("*/__init__.py")}
+    groups = {folder for folder in TOGETHER.values() if folder == "activations"}
+    return sorted(folders - groups | set(TOGETHER))
 
 
 def parse(text: str, **more: Any) -> Target:
@@ -58,8 +70,9 @@ def parse(text: str, **more: Any) -> Target:
         if not path.is_file():
             raise TargetError(f"{text}: there is no file {path} in {Path.cwd()}")
         return Target(text=text, file=str(path.resolve()), name=name, **more)
-    folder = place.partition("_grad")[0]  # a gradient lies beside its forward
-    if not name and folder in library():
+    forward = place.partition("_grad")[0]  # a gradient lies beside its forward
+    if not name and forward in library():
+        folder = TOGETHER.get(forward, forward)
         return Target(text=text, module=f"assay.ops.{folder}", name=place, **more)
     if name or "." in place:
         return Target(text=text, module=place, name=name, **more)

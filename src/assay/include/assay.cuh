@@ -59,6 +59,31 @@ __device__ __forceinline__ double maximum(double a, double b) { return fmax(a, b
 __device__ __forceinline__ float exponential(float v) { return expf(v); }
 __device__ __forceinline__ double exponential(double v) { return exp(v); }
 
+// For results that are stored in 2 bytes: hardware's exp and division, each within some 2^-21 of the
+// result, where the store rounds to 2^-12 (half) or 2^-9 (bfloat16). Elsewhere the accurate ones. At
+// 2 bytes an element it is arithmetic, not memory, that a long chain of accurate ones waits for.
+template <typename T>
+__device__ __forceinline__ accumulator<T> exponential_for(accumulator<T> v) {
+  if constexpr (sizeof(T) == 2)
+    return __expf(v);
+  else
+    return exponential(v);
+}
+template <typename T>
+__device__ __forceinline__ accumulator<T> quotient_for(accumulator<T> a, accumulator<T> b) {
+  if constexpr (sizeof(T) == 2)
+    return __fdividef(a, b);  // 0 for b from 2^126: such a result is below any 2-byte number
+  else
+    return a / b;
+}
+
+// 1 / (1 + e**-v). Far below zero e**-v is inf and the result 0, far above 0 and 1.
+template <typename T>
+__device__ __forceinline__ accumulator<T> sigmoid_for(accumulator<T> v) {
+  using A = accumulator<T>;
+  return quotient_for<T>(A(1), A(1) + exponential_for<T>(-v));
+}
+
 // ---- memory ---------------------------------------------------------------------------------
 
 // N values that are loaded and stored as one: `Vec<float, 4>` is one 16-byte access. The address
