@@ -39,7 +39,10 @@ TOGETHER = {
     **dict.fromkeys(
         ("gelu", "gelu_tanh", "relu", "tanh", "sigmoid", "elu", "softplus", "swish"), "activations"
     ),
+    "float_counters": "counters",
     "sigmoid_scale_bias": "scale_bias",
+    "cross_entropy_both": "cross_entropy",
+    "sum": "row_sum",
     "vecadd3d": "vecadd",
 }
 """Operators that lie in another's folder, and that folder. The parent knows no other way: finding

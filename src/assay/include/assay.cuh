@@ -59,6 +59,9 @@ __device__ __forceinline__ double maximum(double a, double b) { return fmax(a, b
 __device__ __forceinline__ float exponential(float v) { return expf(v); }
 __device__ __forceinline__ double exponential(double v) { return exp(v); }
 
+__device__ __forceinline__ float logarithm(float v) { return logf(v); }
+__device__ __forceinline__ double logarithm(double v) { return log(v); }
+
 // For results that are stored in 2 bytes: hardware's exp and division, each within some 2^-21 of the
 // result, where the store rounds to 2^-12 (half) or 2^-9 (bfloat16). Elsewhere the accurate ones. At
 // 2 bytes an element it is arithmetic, not memory, that a long chain of accurate ones waits for.

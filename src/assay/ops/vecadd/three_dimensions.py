@@ -7,8 +7,8 @@ grid is how a kernel is launched that does need to know where it is.
 from assay.inputs import dtype_of
 from assay.op import Op
 
-from . import reference
 from .. import launching
+from . import reference
 
 SIDES = (32, 4, 2)
 """Threads of a block in x, y and z: a warp lies along x, where neighbours are."""
