@@ -40,6 +40,8 @@ TOGETHER = {
         ("gelu", "gelu_tanh", "relu", "tanh", "sigmoid", "elu", "softplus", "swish"), "activations"
     ),
     "float_counters": "counters",
+    "maxpool2d": "pooling",
+    "avgpool2d": "pooling",
     "sigmoid_scale_bias": "scale_bias",
     "cross_entropy_both": "cross_entropy",
     "sum": "row_sum",
@@ -56,7 +58,7 @@ class StopImport(BaseException):
 def library() -> list[str]:
     """Names of the operators that Assay brings, without their gradients."""
     folders = {p.parent.name for p in (Path(__file__).parent / "ops").glob("*/__init__.py")}
-    groups = {folder for folder in TOGETHER.values() if folder == "activations"}
+    groups = {folder for folder in TOGETHER.values() if folder in ("activations", "pooling")}
     return sorted(folders - groups | set(TOGETHER))
 
 

@@ -23,7 +23,7 @@ def functor(name):
     return "".join(word.title() for word in name.split("_"))
 
 
-def activation(name, reference, inputs, flops, cases=CASES):
+def activation(name, reference, inputs, flops, cases=CASES, **declared):
     """The Op y = f(x), by kernels that take f from activations.cu and activations_triton.py.
 
     flops: operations an element, each exp, log and division counted as one.
@@ -35,6 +35,7 @@ def activation(name, reference, inputs, flops, cases=CASES):
         flops=lambda n: flops * n,
         bytes=lambda n, dtype: 2 * n * dtype_of(dtype).itemsize,
         cases=cases,
+        **declared,
     )
 
     @op.launcher("cuda/naive", source="activations.cu")

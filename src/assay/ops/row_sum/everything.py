@@ -1,4 +1,4 @@
-"""sum: y = the sum of all elements of x, by blocks that write partial sums, and one that adds them."""
+"""sum: y = the sum of all elements of x: blocks write partial sums, and one block adds them."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Sums in Triton: a program a row, walked BLOCK elements at a time; or partial sums of all elements.
+"""Sums in Triton: a program a row, walked BLOCK elements at a time; or partial sums of everything.
 
 Each of the BLOCK lanes keeps a sum of its own in float32 (float64 for float64); lanes are added
 once, at the end.

@@ -1,8 +1,8 @@
 """transpose: y[j, i] = x[i, j] of a matrix, written out.
 
 No arithmetic: it moves the bytes of a copy, and the question is only how near to a copy it comes.
-Rows of x are columns of y, so a thread that reads beside its neighbours writes far from them. A tile
-in shared memory turns that round: it is read along rows of x and written along rows of y.
+Rows of x are columns of y, so a thread that reads beside its neighbours writes far from them. A
+tile in shared memory turns that round: it is read along rows of x and written along rows of y.
 
 The rungs: cuda/naive writes scattered; cuda/tiled has all 32 lanes of a warp read one bank of
 shared memory; cuda/padded moves each row of the tile one bank on; cuda/vectorised moves 16 bytes at

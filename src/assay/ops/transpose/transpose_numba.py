@@ -3,20 +3,23 @@
 import functools
 
 import numba
+import numpy as np
 from numba import cuda
 
 TILE, ROWS = 32, 8
 """A block of 32 x 8 threads takes its tile of 32 x 32 in four steps."""
+SHAPE = (TILE, TILE + 1)
+"""A row of the tile is one longer: a column lies in 32 banks of shared memory."""
 
 
 @functools.cache
 def kernel_for(dtype: str):
     """The kernel for arrays of that dtype, which the tile in shared memory must have."""
-    kind = getattr(numba, dtype)
+    kind = numba.from_dtype(np.dtype(dtype))
 
     @cuda.jit
     def kernel(y, x):
-        tile = cuda.shared.array((TILE, TILE + 1), kind)  # one longer: a column lies in 32 banks
+        tile = cuda.shared.array(SHAPE, kind)
         across = (x.shape[1] + TILE - 1) // TILE
         i0 = cuda.blockIdx.x // across * TILE
         j0 = cuda.blockIdx.x % across * TILE
