@@ -8,7 +8,7 @@ from .launching import blocks
 from .rows import ROWS_OF_BLOCK, WALKERS, held
 
 MULTIPROCESSORS = 132
-"""Of an H100. The gradient's grid is sized by it: too few leave some idle, more only add partials."""
+"""Of an H100. The gradient's grid is sized by it: fewer leave some idle, more add partial sums."""
 LANES = 16
 """Rows that a block of 32 x LANES threads adds side by side."""
 MOST_HELD, WIDEST = 16, 512

@@ -95,7 +95,7 @@ float_counters: Op = Op(
     float_inputs,
     flops=lambda n: 2 * n,
     bytes=lambda n, slots, dtype: n * (4 + dtype_of(dtype).itemsize),
-    # Comparisons lose a NaN; whether a sum of huge values overflows hangs on the order of its terms.
+    # Comparisons lose a NaN; whether a sum of huge values overflows hangs on its order.
     excludes=("x:nan", "x:huge"),
     cases=[
         dict(n=1000, slots=7, dtype="float32"),

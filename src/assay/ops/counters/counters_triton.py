@@ -1,7 +1,7 @@
 """Counting x into slots in Triton: its atomics on BLOCK neighbouring elements.
 
-Triton has no loop that ends for each element alone, so what needs one (a sum by compare-and-swap, or
-by exchange) is done with `tl.atomic_add`.
+Triton has no loop that ends for each element alone, so what needs one (a sum by compare-and-swap,
+or by exchange) is done with `tl.atomic_add`.
 
 shapes  x, slot: n; y: (9, slots) of int32, or (2, slots) of x's dtype
 bytes   8 * n (float32, int32), 12 * n (float64)

@@ -1,7 +1,7 @@
 """log_softmax and its gradient in Triton: one program a row of any length, walked BLOCK at a time.
 
 shapes  x, y, dx, dy: (rows, n), contiguous, of one floating dtype
-bytes   2 * rows * n * itemsize, the gradient 3: the second walk finds the row in a cache, if it fits
+bytes   2 * rows * n * itemsize, the gradient 3: the second walk finds the row in a cache
 FLOPs   5 * rows * n; the gradient 4 * rows * n, counting exp as one
 """
 

@@ -1,9 +1,9 @@
 """masked_scores: y[h, i, j] = scale x[h, i, j] where key j is visible to query i, else -inf.
 
-What attention does to its scores before softmax: exp(-inf) is 0, so a masked key gets no weight. Here
-the mask is causal: of n queries and m keys the last query sees all keys, the one before all but the
-last, so key j is visible if j <= i + m - n. The mask is a `__device__` function of the indices: no
-tensor of it is read.
+What attention does to its scores before softmax: exp(-inf) is 0, so a masked key gets no weight.
+Here the mask is causal: of n queries and m keys the last query sees all keys, the one before all
+but the last, so key j is visible if j <= i + m - n. The mask is a `__device__` function of the
+indices: no tensor of it is read.
 """
 
 import torch

@@ -1,9 +1,9 @@
 """philox: y[i] uniform in [0, 1), from a seed and an offset alone: the same on every machine.
 
-Philox-4x32-10 (Salmon, Moraes, Dror and Shaw, 2011) scrambles a counter of 128 bits with a key of 64
-by ten rounds of two multiplications. There is no state: thread t takes the counter offset + t and
-gets four numbers of 32 bits, so any thread can make any number, in any order. The upper 24 bits of
-each, times 2^-24, are what float32 can hold evenly; 1 itself never comes.
+Philox-4x32-10 (Salmon, Moraes, Dror and Shaw, 2011) scrambles a counter of 128 bits with a key of
+64 by ten rounds of two multiplications. There is no state: thread t takes the counter offset + t
+and gets four numbers of 32 bits, so any thread can make any number, in any order. The upper 24 bits
+of each, times 2^-24, are what float32 can hold evenly; 1 itself never comes.
 
 state is (seed, offset), two int64 in memory, so that a captured graph draws anew when they change.
 Element 4 t + j is the j-th number of counter offset + t. The reference does the same in integers of
@@ -23,7 +23,7 @@ LOW = 0xFFFFFFFF
 
 
 def product(a, b):
-    """High and low 32 bits of a * b, of int64 tensors below 2^32: in halves, for 2^64 is too much."""
+    """High and low 32 bits of a * b, both below 2^32: in halves, for int64 ends at 2^63."""
     low, high = (b & 0xFFFF) * a, (b >> 16) * a
     middle = high + (low >> 16)
     return middle >> 16, ((middle & 0xFFFF) << 16) | (low & 0xFFFF)

@@ -1,8 +1,8 @@
 """shift_left: x[i] = x[i + 1] in place, for all but the last element, which stays.
 
-The notes' example of a race: a thread that writes x[i] may come before the one that still has to read
-it. Every thread must have read before any writes, and a barrier, `__syncthreads()`, says so; but it
-holds within a block alone.
+The notes' example of a race: a thread that writes x[i] may come before the one that still has to
+read it. Every thread must have read before any writes, and a barrier, `__syncthreads()`, says so;
+but it holds within a block alone.
 
 cuda/one_block goes through the array piece by piece. cuda/blocks shares it among blocks: as one
 block can't wait for another within a kernel, a first kernel keeps the element that each block will
