@@ -62,9 +62,10 @@ __device__ __forceinline__ double exponential(double v) { return exp(v); }
 __device__ __forceinline__ float logarithm(float v) { return logf(v); }
 __device__ __forceinline__ double logarithm(double v) { return log(v); }
 
-// For results that are stored in 2 bytes: hardware's exp and division, each within some 2^-21 of the
-// result, where the store rounds to 2^-12 (half) or 2^-9 (bfloat16). Elsewhere the accurate ones. At
-// 2 bytes an element it is arithmetic, not memory, that a long chain of accurate ones waits for.
+// For results that are stored in 2 bytes: hardware's exp and division, each within some 2^-21 of
+// the result, where the store rounds to 2^-12 (half) or 2^-9 (bfloat16). Elsewhere the accurate
+// ones. At 2 bytes an element it is arithmetic, not memory, that a long chain of accurate ones
+// waits for.
 template <typename T>
 __device__ __forceinline__ accumulator<T> exponential_for(accumulator<T> v) {
   if constexpr (sizeof(T) == 2)

@@ -1,4 +1,4 @@
-// Normalising rows: y = (x - mean) rstd w + b (layernorm) and y = x rstd w (rmsnorm), with gradients.
+// Rows normalised: y = (x - mean) rstd w + b (layernorm) and y = x rstd w (rmsnorm); gradients.
 //
 //   mean = sum x / n, rstd = 1 / sqrt(sum (x - mean)^2 / n + eps); rmsnorm has mean = 0 and no b.
 //   With h = (x - mean) rstd and g = dy w:

@@ -40,8 +40,8 @@ __device__ __forceinline__ A row_reduce(A v, Combine combine) {
 
 // At most THREADS * VECS * widest<T> elements in registers of THREADS threads.
 //
-// Where all rows begin at multiples of 16 bytes (`whole`), element (u, j) of a thread is the j-th of
-// its u-th vector; else single elements are dealt out one by one, so that neighbours stay
+// Where all rows begin at multiples of 16 bytes (`whole`), element (u, j) of a thread is the j-th
+// of its u-th vector; else single elements are dealt out one by one, so that neighbours stay
 // neighbours. Rows that are used together must be dealt out alike.
 template <typename T, int THREADS, int VECS>
 struct Held {

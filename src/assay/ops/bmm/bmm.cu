@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(256)
     bmm_tiled(T* y, const T* p, const T* q, int m, int n, int k) {
   using A = assay::accumulator<T>;
   constexpr int SIDE = 64, DEPTH = 16, EACH = 4;
-  // p's tile lies transposed: a thread's four rows are neighbours then. One longer against conflicts.
+  // p's tile lies transposed, so that a thread's four rows are neighbours; one longer, for banks.
   __shared__ A of_p[DEPTH][SIDE + 1], of_q[DEPTH][SIDE];
   const long long b = blockIdx.z;
   p += b * m * k;

@@ -44,8 +44,7 @@ BLOCK, UNROLL = 256, 2
 
 @concat.launcher("cuda/naive", source="concat.cu")
 def by_cuda_naive(k, y, a, b):
-    rows, p = a.shape
-    n = y.numel()
+    p, n = a.shape[1], y.numel()
     if n:
         kernel = k[f"concat_naive<{k.type(a)}>"]
         kernel(grid=blocks(n, BLOCK), block=BLOCK, shared=0)(y, a, b, n, p, b.shape[1])

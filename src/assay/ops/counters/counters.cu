@@ -52,8 +52,8 @@ __device__ __forceinline__ void count(int* y, int slots, int v) {
   atomicAnd(y + 4 * slots, v);
   atomicOr(y + 5 * slots, v);
   atomicXor(y + 6 * slots, v);
-  // Takes out what lies there and puts in its sum with v. What another thread put in meanwhile comes
-  // out in turn, and has to go in again: nothing is lost, whoever comes first.
+  // Takes out what lies there and puts in its sum with v. What another thread put in meanwhile
+  // comes out in turn, and has to go in again: nothing is lost, whoever comes first.
   int carried = v;
   while (carried != 0) carried = atomicExch(y + 7 * slots, carried + atomicExch(y + 7 * slots, 0));
   add_by_cas(y + 8 * slots, v);

@@ -1,9 +1,9 @@
 // loss = log sum_j exp(x_j) - x_target of each row, and dx = dloss (softmax(x) - onehot(target)).
 //
-// cross_entropy_held, _grad_held, _both_held        a row in the registers of a warp or a block: x is
-//                                                   read once, whatever is asked for
-// cross_entropy_walked, _grad_walked, _both_walked  longer rows: one walk for the largest and the sum
-//                                                   (online softmax), a second for dx
+// cross_entropy_held, _grad_held, _both_held        a row in the registers of a warp or a block: x
+//                                                   is read once, whatever is asked for
+// cross_entropy_walked, _grad_walked, _both_walked  longer rows: one walk for the largest and the
+//                                                   sum (online softmax), a second for dx
 //
 // `both` writes the loss and the gradient of the sum of losses.
 //

@@ -1,4 +1,4 @@
-// y = (x - mean) rstd w + b over the last dimension, and its gradient: include/norm.cuh has the maths.
+// y = (x - mean) rstd w + b over the last dimension, and its gradient: the maths is in norm.cuh.
 //
 // layernorm_held, layernorm_grad_held      a row in the registers of a warp or a block, read once
 // layernorm_walked, layernorm_grad_walked  longer rows: walked three and four times
@@ -64,7 +64,8 @@ __global__ void __launch_bounds__(32 * LANES)
     return assay::to_float(dy[row * n + i]) * h;
   });
   const A of_b = assay::column_sum<LANES, A>(
-      rows, column, n, [=](long long row, long long i) { return assay::to_float(dy[row * n + i]); });
+      rows, column, n,
+      [=](long long row, long long i) { return assay::to_float(dy[row * n + i]); });
   if (threadIdx.y != 0 || column >= n) return;
   dw[column] = assay::from_float<T>(of_w);
   db[column] = assay::from_float<T>(of_b);

@@ -1,6 +1,6 @@
 // y = x - max - log sum exp(x - max) over the last dimension, and dx = dy - exp(y) sum dy.
 //
-// log_softmax_held, log_softmax_grad_held      a row in the registers of a warp or a block, read once
+// log_softmax_held, log_softmax_grad_held      a row in registers of a warp or a block, read once
 // log_softmax_walked, log_softmax_grad_walked  longer rows: one walk to reduce, another to write
 //
 // shapes  x, y, dx, dy: (rows, n), contiguous, of one type

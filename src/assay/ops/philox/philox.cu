@@ -1,4 +1,4 @@
-// y[4 t + j] = the j-th uniform number of counter offset + t: four of them a thread, one 16-byte store.
+// y[4 t + j] = the j-th uniform number of counter offset + t: four a thread, stored as one.
 //
 // shapes  state: (seed, offset); y: n floats
 // bytes   4 * n written; nothing is read

@@ -78,7 +78,7 @@ avgpool2d_grad = avgpool2d.gradient(
 
 def launch(k, name, y, x, window):
     """One thread an element of y, the output."""
-    b, c, h, w = x.shape
+    h, w = x.shape[2:]
     if y.numel():
         kernel = k[f"{name}<{k.type(x)}>"]
         kernel(grid=blocks(y.numel(), 256), block=256, shared=0)(y, x, y.numel(), h, w, window)
@@ -120,7 +120,7 @@ def mean_by_cuda_vectorised(k, y, x, window):
 
 @maxpool2d_grad.launcher("cuda", source="pooling.cu")
 def max_gradient_by_cuda(k, dx, dy, x, window):
-    b, c, h, w = dx.shape
+    h, w = dx.shape[2:]
     if dx.numel():
         kernel = k[f"maxpool2d_grad<{k.type(dx)}>"]
         grid = blocks(dx.numel(), 256)
@@ -129,7 +129,7 @@ def max_gradient_by_cuda(k, dx, dy, x, window):
 
 @avgpool2d_grad.launcher("cuda", source="pooling.cu")
 def mean_gradient_by_cuda(k, dx, dy, x, window):
-    b, c, h, w = dx.shape
+    h, w = dx.shape[2:]
     if dx.numel():
         kernel = k[f"avgpool2d_grad<{k.type(dx)}>"]
         kernel(grid=blocks(dx.numel(), 256), block=256, shared=0)(dx, dy, dx.numel(), h, w, window)

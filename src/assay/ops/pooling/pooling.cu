@@ -5,8 +5,8 @@
 //               windows.
 // *_grad        one thread an element of dx: it belongs to one window or to none.
 //
-// The largest is the first of several; a NaN is larger than all, and the last NaN is the largest, as
-// in torch.
+// The largest is the first of several; a NaN is larger than all, and the last NaN is the largest,
+// as in torch.
 //
 // shapes  x, dx: planes of h x w; y, dy: planes of (h / k) x (w / k); contiguous, of one type
 // bytes   (1 + 1 / k^2) * sizeof(T) an element of x; maxpool's gradient one more

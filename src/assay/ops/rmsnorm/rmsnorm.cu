@@ -15,7 +15,8 @@ inline constexpr assay::accumulator<T> EPS = 1e-6;
 template <typename T, int THREADS, int VECS>
 __global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
     rmsnorm_held(T* y, const T* x, const T* w, long long rows, long long n) {
-  assay::normalise_held<false, T, THREADS, VECS>(y, x, w, static_cast<const T*>(nullptr), rows, n, EPS<T>);
+  const T* const none = nullptr;
+  assay::normalise_held<false, T, THREADS, VECS>(y, x, w, none, rows, n, EPS<T>);
 }
 
 template <typename T, int BLOCK>

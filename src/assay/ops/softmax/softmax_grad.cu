@@ -4,7 +4,7 @@
 // softmax_grad_walked  longer rows: one walk for the sum, another for dx.
 //
 // shapes  dx, dy, y: (rows, n), contiguous, of one type
-// bytes   3 * rows * n * sizeof(T); walked, the second reading finds the rows in a cache, if they fit
+// bytes   3 * rows * n * sizeof(T); walked, the second reading finds the rows in a cache
 // FLOPs   4 * rows * n
 #include "rows.cuh"
 

@@ -1,7 +1,7 @@
 // y = softmax(x) over the last dimension, each row read once and written once.
 //
-// softmax_held    a row lies in the registers of a warp or a block: largest value, exps and their sum
-//                 all come out of registers.
+// softmax_held    a row lies in the registers of a warp or a block: largest value, exps and their
+//                 sum all come out of registers.
 // softmax_walked  a longer row: one walk finds the largest and the sum (online), a second writes y.
 //
 // shapes  x, y: (rows, n), contiguous, of one type: float, double, __half or __nv_bfloat16

@@ -1,8 +1,8 @@
 // y[j, i] = x[i, j]: a ladder from scattered writes to 16 bytes at a time on both sides.
 //
-// transpose_naive       reads along rows, writes along columns: each write opens a sector of its own
-// transpose_tiled       through a 32 x 32 tile in shared memory: both sides along rows; but a column
-//                       of the tile lies in one bank, so that a warp's read takes 32 turns
+// transpose_naive       reads along rows, writes along columns: each write is a sector of its own
+// transpose_tiled       through a 32 x 32 tile in shared memory: both sides along rows; but a
+//                       column of the tile lies in one bank, so that a warp's read takes 32 turns
 // transpose_padded      the tile's rows are one element longer: a column lies in 32 banks
 // transpose_vectorised  a thread turns a square of N x N elements in registers (N to a vector), and
 //                       whole vectors go through shared memory
@@ -68,8 +68,8 @@ __global__ void __launch_bounds__(256)
   constexpr int N = assay::widest<T> < 8 ? assay::widest<T> : 8;
   constexpr int ACROSS = 16, TILE = ACROSS * N;  // 16 x 16 squares, one a thread
   using V = assay::Vec<T, N>;
-  // A row of `turned` is a row of y's tile, of 16 vectors. Vector p of row c lies at p ^ (c / N % 8):
-  // eight lanes that store to rows N apart, and eight that read one row, meet all 32 banks.
+  // A row of `turned` is a row of y's tile, of 16 vectors. Vector p of row c lies at p ^ (c / N %
+  // 8): eight lanes that store to rows N apart, and eight that read one row, meet all 32 banks.
   __shared__ V turned[TILE][ACROSS];
   const auto slot = [](int c, int p) { return p ^ (c / N % 8); };
 
