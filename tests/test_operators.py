@@ -240,3 +240,12 @@ def test_without_a_barrier_or_an_atomic_the_notes_race(
 ) -> None:
     (row,) = judge(RACY.format(op=op, **parts), variants=("cuda",))
     assert row.word == "race"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("op", ["gelu", "gelu_tanh", "gelu_grad", "gelu_tanh_grad"])
+@pytest.mark.parametrize("zoo", ["x:huge", "x:wide", "x:zeros"])
+def test_gelu_is_finite_for_every_finite_input(judge: Judge, op: str, zoo: str) -> None:
+    """The tanh of the notes is inf / inf from about 45 on, and their x^3 is inf sooner still."""
+    case = {"n": 1003, "dtype": "float32", "zoo": zoo}
+    assert all_right(judge(op, case=case, variants=("cuda*", "triton*"))) == {"cuda", "triton"}
