@@ -68,6 +68,7 @@ template <bool CENTRED, typename T, int THREADS, int VECS>
 __device__ __forceinline__ void normalise_held(T* y, const T* x, const T* w, const T* b,
                                                long long rows, long long n, accumulator<T> eps) {
   using A = accumulator<T>;
+  constexpr int N = widest<T>;
   const long long row = own_row<THREADS>();
   if (row >= rows) return;
   const int count = int(n);
@@ -75,17 +76,35 @@ __device__ __forceinline__ void normalise_held(T* y, const T* x, const T* w, con
   bool whole = whole_vectors<T>(n, x, y, w);
   if constexpr (CENTRED) whole = whole && aligned(b);
 
-  Held<T, THREADS, VECS> v, scale, shift;
+  Held<T, THREADS, VECS> v;
   v.load(x + row * n, count, whole, zero);
-  scale.load(w, count, whole, zero);
-  if constexpr (CENTRED) shift.load(b, count, whole, zero);
   const auto s = statistics<CENTRED>(v, count, whole, eps);
-  v.change([&](A value, int u, int j) {
-    const A h = (value - s.mean) * s.rstd * to_float(scale.v[u][j]);
-    if constexpr (CENTRED) return h + to_float(shift.v[u][j]);
-    return h;
-  });
-  v.store(y + row * n, count, whole);
+  const auto normal = [&](T value, T scale, T shift) {
+    const A h = (to_float(value) - s.mean) * s.rstd * to_float(scale);
+    return from_float<T>(CENTRED ? h + to_float(shift) : h);
+  };
+  // w and b come out of a cache a vector at a time: all at once would fill registers that more rows
+  // in flight can use.
+  T* const to = y + row * n;
+#pragma unroll
+  for (int u = 0; u < VECS; ++u) {
+    if (whole) {
+      const int i = v.index(true, u, 0);
+      if (i >= count) continue;
+      const auto scale = load<N>(w + i);
+      auto shift = scale;
+      if constexpr (CENTRED) shift = load<N>(b + i);
+#pragma unroll
+      for (int j = 0; j < N; ++j) v.v[u][j] = normal(v.v[u][j], scale[j], shift[j]);
+      store(to + i, v.v[u]);
+    } else {
+#pragma unroll
+      for (int j = 0; j < N; ++j) {
+        const int i = v.index(false, u, j);
+        if (i < count) to[i] = normal(v.v[u][j], w[i], CENTRED ? b[i] : zero);
+      }
+    }
+  }
 }
 
 template <bool CENTRED, typename T, int BLOCK>

@@ -10,6 +10,10 @@
 // FLOPs   9 * n; float_counters 2 * n
 #include "assay.cuh"
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 600
+#error "atomicAdd of a double needs compute capability 6.0; build this for sm_60 or above"
+#endif
+
 // Tries until nobody else came between reading and writing: any change can be made atomic so.
 __device__ __forceinline__ void add_by_cas(int* at, int v) {
   int seen = *at, before;

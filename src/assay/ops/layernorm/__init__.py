@@ -54,7 +54,7 @@ layernorm: Op = Op(
 def by_cuda(k, y, x, w, b):
     rows, n = x.shape
     if x.numel():
-        by_rows(k, "layernorm", rows, n, k.type(x), x.element_size(), (y, x, w, b), 16)
+        by_rows(k, "layernorm", rows, n, k.type(x), x.element_size(), (y, x, w, b))
 
 
 @layernorm.launcher("triton", knobs={"BLOCK": [1024, 4096]})

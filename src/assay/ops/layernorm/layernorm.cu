@@ -25,7 +25,8 @@ __global__ void __launch_bounds__(BLOCK)
 }
 
 template <typename T, int THREADS, int VECS>
-__global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
+__global__ void __launch_bounds__(assay::threads_of_block<THREADS>,
+                                  512 / assay::threads_of_block<THREADS>)
     layernorm_grad_held(T* dx, assay::accumulator<T>* partial, const T* dy, const T* x, const T* w,
                         long long rows, long long n) {
   assay::norm_grad_held<true, T, THREADS, VECS>(dx, partial, dy, x, w, rows, n, EPS<T>);
