@@ -19,13 +19,13 @@ __device__ __forceinline__ accumulator<T> normal_below(accumulator<T> x) {
   using A = accumulator<T>;
   const A z = x * A(0.70710678118654752440);
   if constexpr (sizeof(T) == 2) {
-    const float t = __fdividef(1.0f, 1.0f + 0.54f * fabsf(z));
+    const float t = quotient_for<T>(1.0f, 1.0f + 0.54f * fabsf(z));
     float p = -0.17885132f;
     p = p * t + 0.36863369f;
     p = p * t + 0.19045448f;
     p = p * t + 0.31568341f;
     p = p * t + 0.30404021f;
-    const float tail = 0.5f * p * t * __expf(-z * z);
+    const float tail = 0.5f * p * t * exponential_for<T>(-z * z);
     return x < 0 ? tail : 1 - tail;
   } else {
     return A(0.5) * complementary_error(-z);

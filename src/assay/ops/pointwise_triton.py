@@ -24,6 +24,13 @@ def wide(v):
 
 
 @triton.jit
+def mean_of(total, n):
+    """total / n, rounded to nearest: Triton's own division in float32 is a unit or two off."""
+    count = n.to(total.dtype)
+    return total / count if total.dtype == tl.float64 else tl.div_rn(total, count)
+
+
+@triton.jit
 def map1(y, a, n, F: tl.constexpr, BLOCK: tl.constexpr):
     i = span(BLOCK)
     v = wide(tl.load(a + i, mask=i < n))

@@ -10,7 +10,7 @@ FLOPs   8 an element; the gradient 15
 import triton
 import triton.language as tl
 
-from ..pointwise_triton import wide
+from ..pointwise_triton import mean_of, wide
 
 
 @triton.jit
@@ -27,7 +27,7 @@ def statistics(x, channels, plane, total, BLOCK: tl.constexpr):
     for start in range(0, total, BLOCK):
         at, inside = own(start + tl.arange(0, BLOCK).to(tl.int64), channels, plane, total)
         sums += wide(tl.load(x + at, mask=inside, other=0))
-    mean = tl.sum(sums, 0) / total
+    mean = mean_of(tl.sum(sums, 0), total)
     squares = tl.zeros([BLOCK], dtype)
     for start in range(0, total, BLOCK):
         at, inside = own(start + tl.arange(0, BLOCK).to(tl.int64), channels, plane, total)

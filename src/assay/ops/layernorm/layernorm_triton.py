@@ -12,7 +12,7 @@ FLOPs   8 * rows * n; the gradient 15 * rows * n
 import triton
 import triton.language as tl
 
-from ..pointwise_triton import wide
+from ..pointwise_triton import mean_of, wide
 
 
 @triton.jit
@@ -22,13 +22,13 @@ def statistics(x, n, BLOCK: tl.constexpr):
     sums = tl.zeros([BLOCK], dtype)
     for start in range(0, n, BLOCK):
         sums += wide(tl.load(x + start + columns, mask=start + columns < n, other=0))
-    mean = tl.sum(sums, 0) / n
+    mean = mean_of(tl.sum(sums, 0), n)
     squares = tl.zeros([BLOCK], dtype)
     for start in range(0, n, BLOCK):
         inside = start + columns < n
         d = wide(tl.load(x + start + columns, mask=inside, other=0)) - mean
         squares += tl.where(inside, d * d, 0)
-    return mean, 1 / tl.sqrt(tl.sum(squares, 0) / n + 1e-5)
+    return mean, 1 / tl.sqrt(mean_of(tl.sum(squares, 0), n) + 1e-5)
 
 
 @triton.jit
@@ -67,8 +67,8 @@ def gradient_kernel(dx, kept, dy, x, w, n, BLOCK: tl.constexpr):
         )
         sums += g
         products += tl.where(inside, g * h, 0)
-    of_g = tl.sum(sums, 0) / n
-    of_gh = tl.sum(products, 0) / n
+    of_g = mean_of(tl.sum(sums, 0), n)
+    of_gh = mean_of(tl.sum(products, 0), n)
     for start in range(0, n, BLOCK):
         at = start + tl.arange(0, BLOCK)
         inside = at < n

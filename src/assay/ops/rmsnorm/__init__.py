@@ -59,15 +59,18 @@ def by_triton(y, x, w, BLOCK):
 
 
 def formula(dy, x, w):
+    kind, (dy, x, w) = x.dtype, norms.widened(dy, x, w)
     rstd = (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
     h, g = x * rstd, dy * w
-    return rstd * (g - h * (g * h).mean(-1, keepdim=True)), (dy * h).sum(0)
+    dx = rstd * (g - h * (g * h).mean(-1, keepdim=True))
+    return dx.to(kind), (dy * h).sum(0).to(kind)
 
 
 rmsnorm_grad = rmsnorm.gradient(
     formula,
     saves=("x", "w"),
     wrt=("x", "w"),
+    cases=norms.narrower(rmsnorm.cases),
     flops=lambda rows, n: 11 * rows * n,
     bytes=lambda rows, n, dtype: (3 * rows * n + 2 * n) * dtype_of(dtype).itemsize,
 )
