@@ -126,6 +126,69 @@ __device__ __forceinline__ void normalise_walked(T* y, const T* x, const T* w, c
   walk<BLOCK>(in, y, n, write);
 }
 
+// A piece of a row by a block, where rows are few and long. kept: (rows, parts, 3): how many elements
+// the piece has, their mean, and the squares about it (or, not CENTRED, about 0).
+template <bool CENTRED, int BLOCK, typename T>
+__device__ __forceinline__ void norm_parts(accumulator<T>* kept, const T* x, long long n,
+                                           int parts) {
+  using A = accumulator<T>;
+  const Piece own(n, parts);
+  const T* const in[1] = {x + own.row * n + own.begin};
+  // About a value of the piece, so that moving to the mean cancels little.
+  const A about = CENTRED && own.length > 0 ? to_float(in[0][0]) : A(0);
+  A sum = 0, squares = 0;
+  walk<BLOCK>(in, static_cast<const T*>(nullptr), own.length, [&](auto& v, long long, auto count) {
+#pragma unroll
+    for (int j = 0; j < count.value; ++j) {
+      const A d = to_float(v[0][j]) - about;
+      if constexpr (CENTRED) sum += d;
+      squares += d * d;
+    }
+  });
+  if constexpr (CENTRED) sum = block_reduce<BLOCK>(sum, Sum{});
+  squares = block_reduce<BLOCK>(squares, Sum{});
+  if (threadIdx.x != 0) return;
+  const A shift = own.length > 0 ? sum / A(own.length) : A(0);
+  A* const mine = kept + 3 * static_cast<long long>(blockIdx.x);
+  mine[0] = A(own.length);
+  mine[1] = about + shift;
+  mine[2] = squares - sum * shift;
+}
+
+// Of the whole row, by all threads of a block.
+template <bool CENTRED, int BLOCK, typename A>
+__device__ __forceinline__ Statistics<A> joined(const A* kept, long long n, int parts, A eps) {
+  A mean = 0, squares = 0;
+  if constexpr (CENTRED) {
+    for (int p = threadIdx.x; p < parts; p += BLOCK) mean += kept[3 * p] * kept[3 * p + 1];
+    mean = block_reduce<BLOCK>(mean, Sum{}) / A(n);
+  }
+  for (int p = threadIdx.x; p < parts; p += BLOCK) {
+    const A apart = kept[3 * p + 1] - mean;
+    squares += kept[3 * p + 2] + (CENTRED ? kept[3 * p] * apart * apart : A(0));
+  }
+  return {mean, reciprocal_root(block_reduce<BLOCK>(squares, Sum{}) / A(n) + eps)};
+}
+
+template <bool CENTRED, int BLOCK, typename T>
+__device__ __forceinline__ void norm_write(T* y, const accumulator<T>* kept, const T* x,
+                                           const T* w, const T* b, long long n, int parts,
+                                           accumulator<T> eps) {
+  const Piece own(n, parts);
+  const auto s = joined<CENTRED, BLOCK>(kept + own.row * parts * 3, n, parts, eps);
+  const T* const in[2] = {x + own.row * n + own.begin, w + own.begin};
+  T* const to = y + own.row * n + own.begin;
+  walk<BLOCK>(in, to, own.length, [&](auto& v, long long i, auto count) {
+#pragma unroll
+    for (int j = 0; j < count.value; ++j) {
+      auto h = (to_float(v[0][j]) - s.mean) * s.rstd * to_float(v[1][j]);
+      if constexpr (CENTRED) h += to_float(b[own.begin + i + j]);
+      v[0][j] = from_float<T>(h);
+    }
+    store(to + i, v[0]);
+  });
+}
+
 // Many rows by each set of THREADS threads. partial: (sets, 2, n) sums of dy h and of dy; rmsnorm
 // (sets, n). A set that has no row writes zeros.
 template <bool CENTRED, typename T, int THREADS, int VECS>

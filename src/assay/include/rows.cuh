@@ -154,6 +154,19 @@ __device__ __forceinline__ void walk(const T* const (&in)[K], const T* y, long l
   for (long long i = tail + threadIdx.x; i < n; i += BLOCK) single(i);
 }
 
+// One of `parts` nearly equal pieces of a row, a block's own: whole vectors but for the last piece.
+struct Piece {
+  long long row, begin, length;
+  int part;
+  __device__ __forceinline__ Piece(long long n, int parts) {
+    row = blockIdx.x / parts;
+    part = blockIdx.x % parts;
+    const long long each = ((n + parts - 1) / parts + 15) / 16 * 16;
+    begin = part * each < n ? part * each : n;
+    length = n - begin < each ? n - begin : each;
+  }
+};
+
 // What online softmax keeps of the elements seen so far: the largest, and the sum of exp(v -
 // largest). Where all was -inf nothing is subtracted: exp(-inf - 0) adds 0, where exp(-inf + inf)
 // would be NaN. A NaN never becomes the largest but enters the sum, as does inf - inf.

@@ -9,6 +9,8 @@ from .launching import blocks
 
 ROWS_OF_BLOCK = 4
 """Rows of one warp each lie four to a block."""
+GRID = 528
+"""Blocks that share few rows: four on each of the 132 multiprocessors of an H100."""
 WALKERS = 512
 """Threads of a block that walks a row."""
 
@@ -29,6 +31,28 @@ def held(n: int, itemsize: int, most: int = 32, widest: int = 1024):
     if each * width > most and threads == 32:
         threads, each = 128, max(1, each // 4)
     return (threads, each) if each * width <= most else None
+
+
+def few_long(rows, n):
+    """Where a row is worth sharing among blocks: for `when`."""
+    return (rows < 256 and n >= 4096) or "meant for less than 256 rows of 4,096 elements or more"
+
+
+def by_pieces(k, name, rows, n, x, kinds, first, second):
+    """Launches `<name>_parts` and `<name>_write`: a block for a piece of at least 4,096 elements.
+
+    kinds: numbers that the first kernel keeps of a piece. first, second: arguments of the kernels
+    after what is kept, and (before it) the output of the second.
+    """
+    import torch
+
+    parts = max(1, min(blocks(n, 4096), GRID // rows))
+    wide = torch.float64 if x.dtype is torch.float64 else torch.float32
+    kept = torch.empty(rows, parts, kinds, dtype=wide, device=x.device)
+    launch = {"grid": rows * parts, "block": WALKERS, "shared": 0}
+    k[f"{name}_parts<{k.type(x)}, {WALKERS}>"](**launch)(kept, *first, n, parts)
+    y, *inputs = second
+    k[f"{name}_write<{k.type(x)}, {WALKERS}>"](**launch)(y, kept, *inputs, n, parts)
 
 
 def power(n: int) -> int:

@@ -96,7 +96,7 @@ float_counters: Op = Op(
     flops=lambda n: 2 * n,
     bytes=lambda n, slots, dtype: n * (4 + dtype_of(dtype).itemsize),
     # Comparisons lose a NaN; whether a sum of huge values overflows hangs on its order.
-    # atomicAdd of floats in global memory takes what is below the smallest normal number for 0 (PTX).
+    # atomicAdd of floats in global memory takes what is below the normal numbers for 0 (PTX).
     excludes=("x:nan", "x:huge", "x:tiny", "x:denormal"),
     cases=[
         dict(n=1000, slots=7, dtype="float32"),

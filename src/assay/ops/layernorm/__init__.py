@@ -18,7 +18,7 @@ from assay.inputs import dtype_of
 from assay.op import Op
 
 from .. import norms
-from ..rows import by_rows
+from ..rows import by_pieces, by_rows, few_long
 
 
 def reference(x, w, b):
@@ -56,6 +56,13 @@ def by_cuda(k, y, x, w, b):
     rows, n = x.shape
     if x.numel():
         by_rows(k, "layernorm", rows, n, k.type(x), x.element_size(), (y, x, w, b))
+
+
+@layernorm.launcher("cuda/split", source="layernorm.cu", when=few_long)
+def by_cuda_split(k, y, x, w, b):
+    rows, n = x.shape
+    if x.numel():
+        by_pieces(k, "layernorm", rows, n, x, 3, (x,), (y, x, w, b))
 
 
 @layernorm.launcher("triton", knobs={"BLOCK": [1024, 4096]})

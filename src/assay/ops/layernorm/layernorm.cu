@@ -2,6 +2,7 @@
 //
 // layernorm_held, layernorm_grad_held      a row in the registers of a warp or a block, read once
 // layernorm_walked, layernorm_grad_walked  longer rows: walked three and four times
+// layernorm_parts, layernorm_write         few long rows: a block a piece, then all put together
 // layernorm_partials, layernorm_columns    dw and db: of partial sums, or of the rows themselves
 //
 // shapes  x, y, dx, dy: (rows, n); w, b, dw, db: n; contiguous, of one type
@@ -22,6 +23,19 @@ template <typename T, int BLOCK>
 __global__ void __launch_bounds__(BLOCK)
     layernorm_walked(T* y, const T* x, const T* w, const T* b, long long rows, long long n) {
   assay::normalise_walked<true, T, BLOCK>(y, x, w, b, n, EPS<T>);
+}
+
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    layernorm_parts(assay::accumulator<T>* kept, const T* x, long long n, int parts) {
+  assay::norm_parts<true, BLOCK>(kept, x, n, parts);
+}
+
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    layernorm_write(T* y, const assay::accumulator<T>* kept, const T* x, const T* w, const T* b,
+                    long long n, int parts) {
+  assay::norm_write<true, BLOCK>(y, kept, x, w, b, n, parts, EPS<T>);
 }
 
 template <typename T, int THREADS, int VECS>

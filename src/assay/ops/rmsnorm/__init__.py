@@ -12,7 +12,7 @@ from assay.inputs import dtype_of
 from assay.op import Op
 
 from .. import norms
-from ..rows import by_rows
+from ..rows import by_pieces, by_rows, few_long
 
 
 def reference(x, w):
@@ -48,6 +48,13 @@ def by_cuda(k, y, x, w):
     rows, n = x.shape
     if x.numel():
         by_rows(k, "rmsnorm", rows, n, k.type(x), x.element_size(), (y, x, w))
+
+
+@rmsnorm.launcher("cuda/split", source="rmsnorm.cu", when=few_long)
+def by_cuda_split(k, y, x, w):
+    rows, n = x.shape
+    if x.numel():
+        by_pieces(k, "rmsnorm", rows, n, x, 3, (x,), (y, x, w))
 
 
 @rmsnorm.launcher("triton", knobs={"BLOCK": [1024, 4096]})

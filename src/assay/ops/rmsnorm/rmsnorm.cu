@@ -2,6 +2,7 @@
 //
 // rmsnorm_held, rmsnorm_grad_held      a row in the registers of a warp or a block, read once
 // rmsnorm_walked, rmsnorm_grad_walked  longer rows: walked two and three times
+// rmsnorm_parts, rmsnorm_write             few long rows: a block a piece, then all put together
 // rmsnorm_partials, rmsnorm_columns    dw: of partial sums, or of the rows themselves
 //
 // shapes  x, y, dx, dy: (rows, n); w, dw: n; contiguous, of one type
@@ -23,6 +24,20 @@ template <typename T, int BLOCK>
 __global__ void __launch_bounds__(BLOCK)
     rmsnorm_walked(T* y, const T* x, const T* w, long long rows, long long n) {
   assay::normalise_walked<false, T, BLOCK>(y, x, w, static_cast<const T*>(nullptr), n, EPS<T>);
+}
+
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    rmsnorm_parts(assay::accumulator<T>* kept, const T* x, long long n, int parts) {
+  assay::norm_parts<false, BLOCK>(kept, x, n, parts);
+}
+
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    rmsnorm_write(T* y, const assay::accumulator<T>* kept, const T* x, const T* w, long long n,
+                  int parts) {
+  const T* const none = nullptr;
+  assay::norm_write<false, BLOCK>(y, kept, x, w, none, n, parts, EPS<T>);
 }
 
 template <typename T, int THREADS, int VECS>

@@ -18,7 +18,7 @@ from assay.inputs import dtype_name, dtype_of
 from assay.op import Op
 
 from ..launching import numba_has, numpy_has
-from ..rows import by_rows
+from ..rows import by_pieces, by_rows, few_long
 
 
 def reference(x):
@@ -83,6 +83,13 @@ def by_cuda_held(k, y, x):
     if x.numel():
         n = x.shape[-1]
         by_rows(k, "softmax", x.numel() // n, n, k.type(x), x.element_size(), (y, x))
+
+
+@softmax.launcher("cuda/split", source="softmax_held.cu", when=few_long)
+def by_cuda_split(k, y, x):
+    if x.numel():
+        n = x.shape[-1]
+        by_pieces(k, "softmax", x.numel() // n, n, x, 2, (x,), (y, x))
 
 
 @softmax.launcher("extension", source="softmax_extension.cpp")

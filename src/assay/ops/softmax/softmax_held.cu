@@ -3,6 +3,9 @@
 // softmax_held    a row lies in the registers of a warp or a block: largest value, exps and their
 //                 sum all come out of registers.
 // softmax_walked  a longer row: one walk finds the largest and the sum (online), a second writes y.
+// softmax_parts, softmax_write
+//                 few long rows: a block finds largest and sum of a piece; then each puts the pieces
+//                 of its row together, and writes its own.
 //
 // shapes  x, y: (rows, n), contiguous, of one type: float, double, __half or __nv_bfloat16
 // bytes   2 * rows * n * sizeof(T); walked, the second reading finds the row in a cache, if it fits
@@ -47,6 +50,47 @@ __global__ void __launch_bounds__(BLOCK)
   seen.template combine<BLOCK>();
   const A by = seen.shift(seen.largest), scale = A(1) / seen.sum;
   assay::walk<BLOCK>(in, to, n, [&](auto& v, long long i, auto count) {
+#pragma unroll
+    for (int j = 0; j < count.value; ++j)
+      v[0][j] = assay::from_float<T>(assay::exponential_for<T>(assay::to_float(v[0][j]) - by) *
+                                     scale);
+    assay::store(to + i, v[0]);
+  });
+}
+
+// kept: (rows, parts, 2), the largest of a piece and the sum of exp(x - largest).
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    softmax_parts(assay::accumulator<T>* kept, const T* x, long long n, int parts) {
+  using A = assay::accumulator<T>;
+  const assay::Piece own(n, parts);
+  const T* const in[1] = {x + own.row * n + own.begin};
+  assay::Online<A> seen;
+  assay::walk<BLOCK>(in, static_cast<const T*>(nullptr), own.length,
+                     [&](auto& v, long long, auto) { seen.take(v[0]); });
+  seen.template combine<BLOCK>();
+  if (threadIdx.x != 0) return;
+  kept[2 * blockIdx.x] = seen.largest;
+  kept[2 * blockIdx.x + 1] = seen.sum;
+}
+
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    softmax_write(T* y, const assay::accumulator<T>* kept, const T* x, long long n, int parts) {
+  using A = assay::accumulator<T>;
+  const assay::Piece own(n, parts);
+  kept += 2 * own.row * parts;
+  A top = -INFINITY, sum = 0;
+  for (int p = threadIdx.x; p < parts; p += BLOCK) top = assay::maximum(top, kept[2 * p]);
+  top = assay::block_reduce<BLOCK>(top, assay::Max{});
+  const A by = assay::Online<A>::shift(top);
+  for (int p = threadIdx.x; p < parts; p += BLOCK)
+    sum += kept[2 * p + 1] * assay::exponential(kept[2 * p] - by);
+  const A scale = A(1) / assay::block_reduce<BLOCK>(sum, assay::Sum{});
+
+  const T* const in[1] = {x + own.row * n + own.begin};
+  T* const to = y + own.row * n + own.begin;
+  assay::walk<BLOCK>(in, to, own.length, [&](auto& v, long long i, auto count) {
 #pragma unroll
     for (int j = 0; j < count.value; ++j)
       v[0][j] = assay::from_float<T>(assay::exponential_for<T>(assay::to_float(v[0][j]) - by) *
