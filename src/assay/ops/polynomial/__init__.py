@@ -32,7 +32,7 @@ polynomial: Op = Op(
     inputs,
     flops=lambda n, terms: 2 * n * max(0, terms - 1),
     bytes=lambda n, terms, dtype: (2 * n + terms) * dtype_of(dtype).itemsize,
-    excludes="c:huge",  # whether a step overflows hangs on whether its product is rounded first
+    excludes=("c:huge",),  # whether a step overflows hangs on whether its product is rounded first
     supports=lambda terms: terms > 0 or "a polynomial has at least one coefficient",
     cases=[
         dict(n=1, terms=3, dtype="float32"),

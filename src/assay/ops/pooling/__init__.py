@@ -65,9 +65,12 @@ def work(b, c, h, w, k):
     return b * c * (h // k) * (w // k) * k * k
 
 
-COMMON = {"flops": work, "cases": CASES, "supports": supports}
-maxpool2d: Op = Op("maxpool2d", largest, inputs, bytes=moved, **COMMON)
-avgpool2d: Op = Op("avgpool2d", mean, inputs, bytes=moved, **COMMON)
+def pooling(name, reference):
+    return Op(name, reference, inputs, flops=work, bytes=moved, cases=CASES, supports=supports)
+
+
+maxpool2d: Op = pooling("maxpool2d", largest)
+avgpool2d: Op = pooling("avgpool2d", mean)
 maxpool2d_grad = maxpool2d.gradient(
     slope_of_largest, saves=("x", "k"), wrt="x", flops=work, bytes=moved_back
 )

@@ -29,7 +29,7 @@ rmsnorm: Op = Op(
     inputs,
     flops=lambda rows, n: 4 * rows * n,
     bytes=lambda rows, n, dtype: (2 * rows * n + n) * dtype_of(dtype).itemsize,
-    excludes="x:huge",  # squares that overflow
+    excludes=("x:huge",),  # squares that overflow
     cases=[
         dict(rows=1, n=2, dtype="float32"),
         dict(rows=3, n=1000, dtype="float16"),

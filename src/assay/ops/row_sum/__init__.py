@@ -34,7 +34,7 @@ row_sum: Op = Op(
     flops=lambda rows, n: rows * n,
     bytes=lambda rows, n, dtype: rows * (n + 1) * dtype_of(dtype).itemsize,
     deterministic=True,
-    excludes="x:huge",  # whether their sum overflows on the way hangs on its order
+    excludes=("x:huge",),  # whether their sum overflows on the way hangs on its order
     cases=[
         dict(rows=1, n=1, dtype="float32"),
         dict(rows=3, n=1000, dtype="float16"),

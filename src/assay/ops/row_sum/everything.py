@@ -26,7 +26,7 @@ sum: Op = Op(
     inputs,
     flops=lambda n: n,
     bytes=lambda n, dtype: (n + 1) * dtype_of(dtype).itemsize,
-    excludes="x:huge",  # whether their sum overflows on the way hangs on its order
+    excludes=("x:huge",),  # whether their sum overflows on the way hangs on its order
     cases=[
         dict(n=1, dtype="float32"),
         dict(n=1000, dtype="float16"),

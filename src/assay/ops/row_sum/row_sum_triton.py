@@ -31,7 +31,7 @@ def partial_kernel(partial, x, n, BLOCK: tl.constexpr):
     me = tl.program_id(0)
     sums = tl.zeros([BLOCK], partial.dtype.element_ty)
     for tile in range(me, tl.cdiv(n, BLOCK), tl.num_programs(0)):
-        at = tile.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+        at = tile * tl.full([BLOCK], BLOCK, tl.int64) + tl.arange(0, BLOCK)  # may pass 2**31
         sums += wide(tl.load(x + at, mask=at < n, other=0))
     tl.store(partial + me, tl.sum(sums, 0))
 
