@@ -26,7 +26,7 @@ def wide(v):
 @triton.jit
 def mean_of(total, n):
     """total / n, rounded to nearest: Triton's own division in float32 is a unit or two off."""
-    count = n.to(total.dtype)
+    count = tl.cast(n, total.dtype)  # n may be a constant: Triton compiles a 1 in
     return total / count if total.dtype == tl.float64 else tl.div_rn(total, count)
 
 
