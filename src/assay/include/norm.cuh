@@ -155,17 +155,17 @@ __device__ __forceinline__ void norm_parts(accumulator<T>* kept, const T* x, lon
   mine[2] = squares - sum * shift;
 }
 
-// Of the whole row, by all threads of a block.
-template <bool CENTRED, int BLOCK, typename A>
+// Of `parts` pieces together, n elements, by all threads of a block. KINDS numbers are kept of each.
+template <bool CENTRED, int BLOCK, int KINDS = 3, typename A>
 __device__ __forceinline__ Statistics<A> joined(const A* kept, long long n, int parts, A eps) {
   A mean = 0, squares = 0;
   if constexpr (CENTRED) {
-    for (int p = threadIdx.x; p < parts; p += BLOCK) mean += kept[3 * p] * kept[3 * p + 1];
+    for (int p = threadIdx.x; p < parts; p += BLOCK) mean += kept[KINDS * p] * kept[KINDS * p + 1];
     mean = block_reduce<BLOCK>(mean, Sum{}) / A(n);
   }
   for (int p = threadIdx.x; p < parts; p += BLOCK) {
-    const A apart = kept[3 * p + 1] - mean;
-    squares += kept[3 * p + 2] + (CENTRED ? kept[3 * p] * apart * apart : A(0));
+    const A apart = kept[KINDS * p + 1] - mean;
+    squares += kept[KINDS * p + 2] + (CENTRED ? kept[KINDS * p] * apart * apart : A(0));
   }
   return {mean, reciprocal_root(block_reduce<BLOCK>(squares, Sum{}) / A(n) + eps)};
 }

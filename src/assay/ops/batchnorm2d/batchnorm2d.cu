@@ -23,19 +23,6 @@ struct Own {
       : channel(blockIdx.x / parts), part(blockIdx.x % parts) {}
 };
 
-template <typename A>
-struct Part {
-  A count, mean, squares;
-
-  // Of two parts together (Chan, Golub and LeVeque, 1979).
-  __device__ __forceinline__ void join(A n, A m, A s) {
-    const A all = count + n, apart = m - mean;
-    squares += s + apart * apart * (count * n / all);
-    mean += apart * (n / all);
-    count = all;
-  }
-};
-
 template <typename T, int BLOCK>
 __global__ void __launch_bounds__(BLOCK)
     batchnorm2d_parts(assay::accumulator<T>* kept, const T* x, int batch, int channels,
@@ -68,23 +55,15 @@ __global__ void __launch_bounds__(BLOCK)
   mine[2] = squares - sum * (sum / count);
 }
 
-template <typename A>
-__device__ __forceinline__ Part<A> joined(const A* kept, int kinds, int channel, int parts) {
-  const A* at = kept + static_cast<long long>(channel) * parts * kinds;
-  Part<A> whole = {at[0], at[1], at[2]};
-  for (int p = 1; p < parts; ++p) whole.join(at[p * kinds], at[p * kinds + 1], at[p * kinds + 2]);
-  return whole;
-}
-
 template <typename T, int BLOCK>
 __global__ void __launch_bounds__(BLOCK)
     batchnorm2d_write(T* y, const assay::accumulator<T>* kept, const T* x, const T* w, const T* b,
                       int batch, int channels, long long plane, int parts) {
   using A = assay::accumulator<T>;
   const Own own(parts);
-  const auto whole = joined(kept, 3, own.channel, parts);
-  const A rstd = assay::reciprocal_root(whole.squares / whole.count + EPS<T>);
-  const A scale = rstd * assay::to_float(w[own.channel]), shift = assay::to_float(b[own.channel]);
+  kept += static_cast<long long>(own.channel) * parts * 3;
+  const auto s = assay::joined<true, BLOCK>(kept, batch * plane, parts, EPS<T>);
+  const A scale = s.rstd * assay::to_float(w[own.channel]), shift = assay::to_float(b[own.channel]);
   for (int image = own.part; image < batch; image += parts) {
     const long long at = (static_cast<long long>(image) * channels + own.channel) * plane;
     const T* const in[1] = {x + at};
@@ -93,7 +72,7 @@ __global__ void __launch_bounds__(BLOCK)
 #pragma unroll
       for (int j = 0; j < count.value; ++j)
         v[0][j] =
-            assay::from_float<T>((assay::to_float(v[0][j]) - whole.mean) * scale + shift);
+            assay::from_float<T>((assay::to_float(v[0][j]) - s.mean) * scale + shift);
       assay::store(to + i, v[0]);
     });
   }
@@ -145,21 +124,24 @@ __global__ void __launch_bounds__(BLOCK)
                            int parts) {
   using A = assay::accumulator<T>;
   const Own own(parts);
-  const auto whole = joined(kept, 5, own.channel, parts);
-  const A rstd = assay::reciprocal_root(whole.squares / whole.count + EPS<T>);
+  kept += static_cast<long long>(own.channel) * parts * 5;
+  const auto s = assay::joined<true, BLOCK, 5>(kept, batch * plane, parts, EPS<T>);
   A of_g = 0, of_gd = 0;
-  const A* at = kept + static_cast<long long>(own.channel) * parts * 5;
-  for (int p = 0; p < parts; ++p, at += 5) {
+  for (int p = threadIdx.x; p < parts; p += BLOCK) {
+    const A* const at = kept + 5 * p;
     of_g += at[3];
-    of_gd += at[4] + (at[1] - whole.mean) * at[3];  // moved to the mean of all
+    of_gd += at[4] + (at[1] - s.mean) * at[3];  // moved to the mean of all
   }
-  const A of_gh = of_gd * rstd;
+  of_g = assay::block_reduce<BLOCK>(of_g, assay::Sum{});
+  of_gd = assay::block_reduce<BLOCK>(of_gd, assay::Sum{});
+  const A of_gh = of_gd * s.rstd;
   if (own.part == 0 && threadIdx.x == 0) {
     dw[own.channel] = assay::from_float<T>(of_gh);
     db[own.channel] = assay::from_float<T>(of_g);
   }
-  const A scale = rstd * assay::to_float(w[own.channel]);
-  const A mean_g = of_g / whole.count, mean_gh = of_gh / whole.count;
+  const A scale = s.rstd * assay::to_float(w[own.channel]);
+  const A count = A(batch * plane);
+  const A mean_g = of_g / count, mean_gh = of_gh / count;
   for (int image = own.part; image < batch; image += parts) {
     const long long from = (static_cast<long long>(image) * channels + own.channel) * plane;
     const T* const in[2] = {dy + from, x + from};
@@ -167,7 +149,7 @@ __global__ void __launch_bounds__(BLOCK)
     assay::walk<BLOCK>(in, to, plane, [&](auto& v, long long i, auto count) {
 #pragma unroll
       for (int j = 0; j < count.value; ++j) {
-        const A h = (assay::to_float(v[1][j]) - whole.mean) * rstd;
+        const A h = (assay::to_float(v[1][j]) - s.mean) * s.rstd;
         v[0][j] =
             assay::from_float<T>(scale * (assay::to_float(v[0][j]) - mean_g - h * mean_gh));
       }
