@@ -49,6 +49,8 @@ TOGETHER = {
 }
 """Operators that lie in another's folder, and that folder. The parent knows no other way: finding
 out would import them, and torch. A test holds this to what the folders define."""
+GROUPS = {"activations", "pooling"}
+"""Folders that no operator is called after."""
 
 
 class StopImport(BaseException):
@@ -58,8 +60,7 @@ class StopImport(BaseException):
 def library() -> list[str]:
     """Names of the operators that Assay brings, without their gradients."""
     folders = {p.parent.name for p in (Path(__file__).parent / "ops").glob("*/__init__.py")}
-    groups = {folder for folder in TOGETHER.values() if folder in ("activations", "pooling")}
-    return sorted(folders - groups | set(TOGETHER))
+    return sorted(folders - GROUPS | set(TOGETHER))
 
 
 def parse(text: str, **more: Any) -> Target:

@@ -77,22 +77,29 @@ __device__ __forceinline__ accumulator<T> exponential_for(accumulator<T> v) {
     return exponential(v);
   }
 }
+// Hardware's reciprocal: 0 where it would be below 2^-126.
+__device__ __forceinline__ float reciprocal(float v) {
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(v));
+  return inverse;
+}
 template <typename T>
 __device__ __forceinline__ accumulator<T> quotient_for(accumulator<T> a, accumulator<T> b) {
-  if constexpr (sizeof(T) == 2) {
-    float inverse;  // 0 for b from 2^126 on
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(b));
-    return a * inverse;
-  } else {
+  if constexpr (sizeof(T) == 2)
+    return a * reciprocal(0.25f * b) * 0.25f;  // a quarter: reciprocals of all b are normal then
+  else
     return a / b;
-  }
 }
 
 // 1 / (1 + e**-v). Far below zero e**-v is inf and the result 0, far above 0 and 1.
 template <typename T>
 __device__ __forceinline__ accumulator<T> sigmoid_for(accumulator<T> v) {
   using A = accumulator<T>;
-  return quotient_for<T>(A(1), A(1) + exponential_for<T>(-v));
+  const A e = exponential_for<T>(-v);
+  if constexpr (sizeof(T) == 2)
+    return 0.25f * reciprocal(0.25f * e + 0.25f);
+  else
+    return A(1) / (A(1) + e);
 }
 
 // ---- memory ---------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
-"""What the launchers of several operators share: sizes of grids, and dtypes that a way lacks."""
+"""What several operators share: sizes of grids, dtypes that a way lacks, wide sums in formulas."""
 
 from __future__ import annotations
+
+import torch
 
 
 def blocks(n: int, tile: int) -> int:
@@ -19,3 +21,12 @@ def numba_has(dtype):
 
 def numpy_has(dtype):
     return dtype != "bfloat16" or "NumPy has no bfloat16"
+
+
+def widened(*tensors):
+    """These in float32, or float64 as they are.
+
+    For the formulas of gradients: their sums cancel, and of products rounded to 16 bits the digits
+    that stay would be noise. The kernels compute so too.
+    """
+    return [x.to(torch.promote_types(x.dtype, torch.float32)) for x in tensors]

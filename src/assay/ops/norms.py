@@ -15,15 +15,6 @@ MOST_HELD, WIDEST = 16, 512
 """The gradient holds x, dy and two sums in registers: 16 elements a thread, 128 registers."""
 
 
-def widened(*tensors):
-    """These in float32, or float64 as they are.
-
-    For the formulas of gradients: their sums cancel, and of products rounded to 16 bits the digits
-    that stay would be noise. The kernels compute so too.
-    """
-    return [x.to(torch.promote_types(x.dtype, torch.float32)) for x in tensors]
-
-
 def narrower(cases):
     """The cases without float64, in which the formula would be the truth, and is rounded itself."""
     return [case for case in cases if case.values["dtype"] != "float64"]

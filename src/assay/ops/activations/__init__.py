@@ -19,6 +19,7 @@ import math
 import torch
 import torch.nn.functional as F
 
+from ..launching import widened
 from .activation import CASES, activation, slope
 
 # PyTorch's own GELUs form 1 + erf or 1 + tanh, a difference of near numbers below zero: in float64,
@@ -79,16 +80,18 @@ swish = activation("swish", of_swish, inputs, flops=5)
 
 
 def slope_of_gelu(dy, x):
+    kind, (dy, x) = x.dtype, widened(dy, x)
     density = torch.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
-    return dy * (0.5 * torch.erfc(-x / math.sqrt(2)) + x * density)
+    return (dy * (0.5 * torch.erfc(-x / math.sqrt(2)) + x * density)).to(kind)
 
 
 def slope_of_gelu_tanh(dy, x):
-    c, a = math.sqrt(2 / math.pi), 0.044715
+    c, a, kind = math.sqrt(2 / math.pi), 0.044715, x.dtype
+    dy, x = widened(dy, x)
     s = torch.sigmoid(2 * c * (x + a * x**3))
     # Beyond 64 the slope is 0 or 1; x^3 must not make it 0 * inf.
     v = x.clamp(-64, 64)
-    return dy * (s + v * s * (1 - s) * 2 * c * (1 + 3 * a * v * v))
+    return (dy * (s + v * s * (1 - s) * 2 * c * (1 + 3 * a * v * v))).to(kind)
 
 
 def slope_of_relu(dy, y):
@@ -112,8 +115,9 @@ def slope_of_softplus(dy, x):
 
 
 def slope_of_swish(dy, x):
+    kind, (dy, x) = x.dtype, widened(dy, x)
     s = torch.sigmoid(x)
-    return dy * (s * (1 + x * (1 - s)))
+    return (dy * (s * (1 + x * (1 - s)))).to(kind)
 
 
 gelu_grad = slope(gelu, slope_of_gelu, "x", flops=26)

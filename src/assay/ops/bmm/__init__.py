@@ -44,6 +44,13 @@ bmm: Op = Op(
 )
 
 
+def formula(dy, p, q):
+    return torch.bmm(dy, q.transpose(1, 2)), torch.bmm(p.transpose(1, 2), dy)
+
+
+bmm_grad = bmm.gradient(formula, saves=("p", "q"), wrt=("p", "q"))
+
+
 @bmm.launcher("cuda/naive", source="bmm.cu")
 def by_cuda_naive(kernels, y, p, q):
     batch, m, k = p.shape

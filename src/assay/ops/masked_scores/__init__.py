@@ -42,6 +42,16 @@ masked_scores: Op = Op(
 )
 
 
+def formula(dy, scale):
+    queries, keys = dy.shape[-2:]
+    i = torch.arange(queries, device=dy.device)[:, None]
+    j = torch.arange(keys, device=dy.device)
+    return torch.where(j <= i + keys - queries, dy * scale, 0.0)
+
+
+masked_scores_grad = masked_scores.gradient(formula, saves="scale", wrt="x")
+
+
 @masked_scores.launcher("cuda/naive", source="masked_scores.cu")
 def by_cuda_naive(k, y, x, scale):
     _, queries, keys = x.shape

@@ -12,6 +12,7 @@ from assay.inputs import dtype_of
 from assay.op import Op
 
 from .. import norms
+from ..launching import widened
 from ..rows import by_pieces, by_rows, few_long
 
 
@@ -66,7 +67,7 @@ def by_triton(y, x, w, BLOCK):
 
 
 def formula(dy, x, w):
-    kind, (dy, x, w) = x.dtype, norms.widened(dy, x, w)
+    kind, (dy, x, w) = x.dtype, widened(dy, x, w)
     rstd = (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
     h, g = x * rstd, dy * w
     dx = rstd * (g - h * (g * h).mean(-1, keepdim=True))

@@ -48,6 +48,10 @@ row_sum: Op = Op(
 )
 
 
+# Of x it needs the shape alone.
+row_sum_grad = row_sum.gradient(lambda dy, x: dy[:, None].expand_as(x).clone(), saves="x", wrt="x")
+
+
 @row_sum.variant("python", when=numpy_has)
 def by_numpy(x):
     import numpy as np
@@ -89,3 +93,4 @@ def by_numba(y, x):
 
 
 from .everything import sum as sum  # noqa: E402 - it is made of the kernels above
+from .everything import sum_grad as sum_grad  # noqa: E402

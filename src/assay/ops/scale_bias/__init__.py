@@ -53,6 +53,21 @@ sigmoid_scale_bias: Op = Op(
 )
 
 
+def slope(dy, w, x):
+    return dy * x, dy * w, dy.clone()
+
+
+def slope_of_sigmoid(dy, b, c, y):
+    g = dy * y * (1 - y)
+    return g, g * c, g * b
+
+
+scale_bias_grad = scale_bias.gradient(slope, saves=("w", "x"), wrt=("w", "x", "b"))
+sigmoid_scale_bias_grad = sigmoid_scale_bias.gradient(
+    slope_of_sigmoid, saves=("b", "c", "y"), wrt=("a", "b", "c")
+)
+
+
 @scale_bias.launcher("cuda/naive", source="scale_bias.cu")
 def scale_by_cuda_naive(k, y, w, x, b):
     pointwise.cuda_naive(k, "ScaleBias", y, w, x, b)

@@ -45,6 +45,9 @@ transpose: Op = Op(
 )
 
 
+transpose_grad = transpose.gradient(lambda dy: dy.t().contiguous(), wrt="x")
+
+
 @transpose.variant("python", when=numpy_has)
 def by_numpy(x):
     import numpy as np
