@@ -69,7 +69,7 @@ __device__ __forceinline__ double logarithm(double v) { return log(v); }
 template <typename T>
 __device__ __forceinline__ accumulator<T> exponential_for(accumulator<T> v) {
   if constexpr (sizeof(T) == 2) {
-    // Not __expf: it takes three more operations for results below 2^-126, which 2 bytes don't show.
+    // Not __expf, which takes three more operations for results below 2^-126. Here they are 0.
     float power;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(v * 1.44269504f));
     return power;
@@ -77,6 +77,7 @@ __device__ __forceinline__ accumulator<T> exponential_for(accumulator<T> v) {
     return exponential(v);
   }
 }
+
 // Hardware's reciprocal: 0 where it would be below 2^-126.
 __device__ __forceinline__ float reciprocal(float v) {
   float inverse;
