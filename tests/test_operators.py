@@ -103,6 +103,11 @@ GRADIENTS = (
     *("softmax", "log_softmax", "cross_entropy", "layernorm", "rmsnorm", "batchnorm2d"),
     *("maxpool2d", "avgpool2d"),
 )
+FORMULAS = (
+    *("vecadd", "scale_bias", "sigmoid_scale_bias", "row_sum", "sum", "transpose", "concat"),
+    *("masked_scores", "bmm"),
+)
+"""Those whose gradient is a formula without kernels of its own."""
 CASES = [
     pytest.param(op, {**case, **({"dtype": dtype} if dtype else {})}, id=f"{op}-{dtype}")
     for name, (case, dtypes) in GALLERY.items()
@@ -126,6 +131,13 @@ def test_the_gallery_is_right_in_every_way_and_dtype(
 ) -> None:
     ways = all_right(judge(op, case=case, variants=QUICK))
     assert {"eager", "cuda", "triton"} <= ways
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("op", FORMULAS)
+def test_a_formula_is_the_gradient(judge: Judge, op: str) -> None:
+    case = {**GALLERY[op][0], "dtype": "float32"}
+    assert all_right(judge(f"{op}_grad", case=case, variants=("eager",))) == {"eager"}
 
 
 @pytest.mark.gpu
