@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 
 import pytest
 
+from assay.op import Op, ops_in
+from assay.ops.rows import held
+from assay.target import TOGETHER, library, parse
 from assay.types import Row
 
 Judge = Callable[..., list[Row]]
@@ -53,3 +57,207 @@ def test_bfloat16_is_judged_where_it_can_be(judge: Judge) -> None:
     assert words["triton"][0] == words["cuda"][0] == "right"
     assert "bfloat16" in words["numba"][1]
     assert "bfloat16" in words["python"][1]
+
+
+VECTOR = {"n": 1003}
+ROWS = {"rows": 3, "n": 261}
+IMAGES = {"b": 2, "c": 3, "h": 7, "w": 10}
+FLOATS = ("float32", "float16", "bfloat16")
+GALLERY: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
+    "hello": ({"d": 3, "h": 5, "w": 9, "bx": 4, "by": 2, "bz": 2}, ()),
+    "vecadd": (VECTOR, (*FLOATS, "float64", "int32")),
+    "vecadd3d": ({"d": 3, "h": 5, "w": 9}, FLOATS),
+    "polynomial": ({"n": 1003, "terms": 4}, (*FLOATS, "float64")),
+    "scale_bias": (VECTOR, (*FLOATS, "float64")),
+    "sigmoid_scale_bias": (VECTOR, (*FLOATS, "float64")),
+    "gelu": (VECTOR, FLOATS),
+    "gelu_tanh": (VECTOR, FLOATS),
+    **{
+        name: (VECTOR, (*FLOATS, "float64"))
+        for name in ("relu", "tanh", "sigmoid", "elu", "softplus", "swish")
+    },
+    "row_sum": (ROWS, (*FLOATS, "float64")),
+    "sum": (VECTOR, (*FLOATS, "float64")),
+    "softmax": (ROWS, (*FLOATS, "float64")),
+    "log_softmax": (ROWS, (*FLOATS, "float64")),
+    "cross_entropy": (ROWS, (*FLOATS, "float64")),
+    "cross_entropy_both": (ROWS, (*FLOATS, "float64")),
+    "layernorm": (ROWS, FLOATS),
+    "rmsnorm": (ROWS, FLOATS),
+    "batchnorm2d": (IMAGES, FLOATS),
+    "maxpool2d": ({**IMAGES, "k": 2}, (*FLOATS, "float64")),
+    "avgpool2d": ({**IMAGES, "k": 2}, (*FLOATS, "float64")),
+    "transpose": ({"m": 33, "n": 70}, (*FLOATS, "float64", "int8")),
+    "concat": ({"rows": 3, "p": 12, "q": 21}, (*FLOATS, "int8")),
+    "shift_left": (VECTOR, ("int32", "float32", "bfloat16")),
+    "masked_scores": ({"heads": 2, "queries": 9, "keys": 24}, FLOATS),
+    "bmm": ({"batch": 2, "m": 9, "n": 17, "k": 12}, (*FLOATS, "float64")),
+    "histogram": ({"n": 1003, "bins": 20}, ()),
+    "counters": ({"n": 1003, "slots": 5}, ()),
+    "float_counters": ({"n": 1003, "slots": 5}, ("float32", "float64")),
+    "philox": (VECTOR, ()),
+}
+"""A small case of every operator but square, and the dtypes that it is judged in."""
+GRADIENTS = (
+    *("polynomial", "gelu", "gelu_tanh", "relu", "tanh", "sigmoid", "elu", "softplus", "swish"),
+    *("softmax", "log_softmax", "cross_entropy", "layernorm", "rmsnorm", "batchnorm2d"),
+    *("maxpool2d", "avgpool2d"),
+)
+FORMULAS = (
+    *("vecadd", "scale_bias", "sigmoid_scale_bias", "row_sum", "sum", "transpose", "concat"),
+    *("masked_scores", "bmm"),
+)
+"""Those whose gradient is a formula without kernels of its own."""
+CASES = [
+    pytest.param(op, {**case, **({"dtype": dtype} if dtype else {})}, id=f"{op}-{dtype}")
+    for name, (case, dtypes) in GALLERY.items()
+    for op in (name, *([f"{name}_grad"] if name in GRADIENTS else []))
+    for dtype in dtypes or ("",)
+]
+"""Every operator and gradient, in every dtype."""
+
+
+def all_right(rows: list[Row]) -> set[str]:
+    """The ways that were judged; whatever did not run has to say why."""
+    assert [(r.variant, r.word, r.reason) for r in rows if r.word not in ("right", "not run")] == []
+    assert all(row.reason for row in rows if row.word == "not run")
+    return {row.way for row in rows if row.word == "right"}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("op", "case"), CASES)
+def test_the_gallery_is_right_in_every_way_and_dtype(
+    judge: Judge, op: str, case: dict[str, object]
+) -> None:
+    ways = all_right(judge(op, case=case, variants=QUICK, deadline=120.0))
+    assert {"eager", "cuda", "triton"} <= ways
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("op", FORMULAS)
+def test_a_formula_is_the_gradient(judge: Judge, op: str) -> None:
+    case = {**GALLERY[op][0], "dtype": "float32"}
+    assert all_right(judge(f"{op}_grad", case=case, variants=("eager",))) == {"eager"}
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("op", "case"), CASES)
+def test_the_gallery_is_right_on_a_gpu(judge: Judge, op: str, case: dict[str, object]) -> None:
+    ways = all_right(judge(op, case=case, variants=(), device="cuda:0"))
+    assert {"eager", "compiled", "cuda", "triton"} <= ways
+
+
+@pytest.mark.parametrize(
+    ("op", "case"),
+    [
+        ("hello", {"d": 3, "h": 5, "w": 9, "bx": 4, "by": 2, "bz": 2}),
+        ("histogram", {"n": 1003, "bins": 20}),
+    ],
+)
+def test_a_sample_of_the_gallery_is_right(judge: Judge, op: str, case: dict[str, object]) -> None:
+    assert all_right(judge(op, case=case, variants=("cuda*",))) == {"cuda"}
+
+
+def test_every_operator_is_found_by_its_name() -> None:
+    """What the parent is told about shared folders is what lies there."""
+    assert {*GALLERY, "square"} == set(library())
+    defined: dict[str, str] = {}
+    for folder in {TOGETHER.get(name, name) for name in library()}:
+        for op in ops_in(importlib.import_module(f"assay.ops.{folder}")):
+            defined[op.name] = folder
+    assert {name for name in defined if "_grad" not in name} == set(library())
+    for name, folder in defined.items():
+        assert parse(name).module == f"assay.ops.{folder}"
+
+
+def test_every_gradient_has_kernels_of_its_own() -> None:
+    for name in GRADIENTS:
+        module = importlib.import_module(parse(name).module)
+        (forward,) = [op for op in ops_in(module) if op.name == name]
+        (gradient,) = forward.gradients
+        assert isinstance(gradient, Op)
+        assert {"cuda", "triton"} <= {variant.way for variant in gradient.variants}
+
+
+@pytest.mark.parametrize("itemsize", [2, 4, 8])
+@pytest.mark.parametrize(("most", "widest"), [(32, 1024), (16, 1024), (16, 512)])
+def test_a_row_that_is_held_fits_its_threads(itemsize: int, most: int, widest: int) -> None:
+    width, longest = 16 // itemsize, 0
+    for n in (1, 31, 129, 1000, 1025, 4096, 5000, 8192, 12_345, 16_384, 32_768, 40_000):
+        chosen = held(n, itemsize, most, widest)
+        if chosen is None:
+            assert n > widest * most // 2
+            continue
+        threads, vectors = chosen
+        assert threads * vectors * width >= n
+        assert vectors * width <= most
+        assert threads in (32, 128, 256, 512, 1024)
+        assert threads <= widest
+        longest = n
+    assert longest >= widest * most // 2, "else everything is walked"
+
+
+RACY = """
+import assay
+from assay.ops.{op} import reference, inputs
+
+SOURCE = '''
+{source}
+'''
+racy = assay.Op("racy", reference, inputs, {declared})
+
+@racy.launcher("cuda", SOURCE)
+def by_cuda(k, {takes}):
+    k["kernel"](grid={grid}, block=256, shared=0)({passed})
+"""
+SHIFT = """extern "C" __global__ void kernel(int* x, int n) {
+  const int i = threadIdx.x;
+  if (i < n - 1) x[i] = x[i + 1];  // no barrier between reading and writing
+}"""
+COUNT = """extern "C" __global__ void kernel(long long* y, const int* x, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[x[i]] = y[x[i]] + 1;  // what another thread adds meanwhile is lost
+}"""
+
+
+@pytest.mark.parametrize(
+    ("op", "parts"),
+    [
+        (
+            "shift_left",
+            {
+                "source": SHIFT,
+                "declared": 'mutates="x", cases=[dict(n=200, dtype="int32")]',
+                "takes": "x",
+                "grid": "1",
+                "passed": "x, x.numel()",
+            },
+        ),
+        (
+            "histogram",
+            {
+                "source": COUNT,
+                "declared": "outputs=lambda bins: [((bins,), 'int64')], "
+                "cases=[dict(n=1000, bins=16)]",
+                "takes": "y, x, bins",
+                "grid": "4",
+                "passed": "y.zero_(), x, x.numel()",
+            },
+        ),
+    ],
+)
+def test_without_a_barrier_or_an_atomic_the_notes_race(
+    judge: Judge, op: str, parts: dict[str, str]
+) -> None:
+    (row,) = judge(RACY.format(op=op, **parts), variants=("cuda",))
+    assert row.word == "race"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("op", ["gelu", "gelu_tanh", "gelu_grad", "gelu_tanh_grad"])
+@pytest.mark.parametrize("zoo", ["x:huge", "x:wide", "x:zeros"])
+def test_gelu_is_finite_for_every_finite_input(judge: Judge, op: str, zoo: str) -> None:
+    """The tanh of the notes is inf / inf from about 45 on, and their x^3 is inf sooner still."""
+    case = {"n": 1003, "dtype": "float32", "zoo": zoo}
+    assert all_right(judge(op, case=case, variants=("cuda*", "triton*"))) == {"cuda", "triton"}

@@ -35,14 +35,32 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """File with Model, get_inputs and get_init_inputs."""
 
 
+TOGETHER = {
+    **dict.fromkeys(
+        ("gelu", "gelu_tanh", "relu", "tanh", "sigmoid", "elu", "softplus", "swish"), "activations"
+    ),
+    "float_counters": "counters",
+    "maxpool2d": "pooling",
+    "avgpool2d": "pooling",
+    "sigmoid_scale_bias": "scale_bias",
+    "cross_entropy_both": "cross_entropy",
+    "sum": "row_sum",
+    "vecadd3d": "vecadd",
+}
+"""Operators that lie in another's folder, and that folder. The parent knows no other way: finding
+out would import them, and torch. A test holds this to what the folders define."""
+GROUPS = {"activations", "pooling"}
+"""Folders that no operator is called after."""
+
+
 class StopImport(BaseException):
     """Ends the import of a script at its own call of `assay.check` or `assay.bench`."""
 
 
 def library() -> list[str]:
-    """Names of the operators that Assay brings."""
-    folder = Path(__file__).parent / "ops"
-    return sorted(p.parent.name for p in folder.glob("*/__init__.py"))
+    """Names of the operators that Assay brings, without their gradients."""
+    folders = {p.parent.name for p in (Path(__file__).parent / "ops").glob("*/__init__.py")}
+    return sorted(folders - GROUPS | set(TOGETHER))
 
 
 def parse(text: str, **more: Any) -> Target:
@@ -58,8 +76,9 @@ def parse(text: str, **more: Any) -> Target:
         if not path.is_file():
             raise TargetError(f"{text}: there is no file {path} in {Path.cwd()}")
         return Target(text=text, file=str(path.resolve()), name=name, **more)
-    folder = place.partition("_grad")[0]  # a gradient lies beside its forward
-    if not name and folder in library():
+    forward = place.partition("_grad")[0]  # a gradient lies beside its forward
+    if not name and forward in library():
+        folder = TOGETHER.get(forward, forward)
         return Target(text=text, module=f"assay.ops.{folder}", name=place, **more)
     if name or "." in place:
         return Target(text=text, module=place, name=name, **more)

@@ -59,6 +59,50 @@ __device__ __forceinline__ double maximum(double a, double b) { return fmax(a, b
 __device__ __forceinline__ float exponential(float v) { return expf(v); }
 __device__ __forceinline__ double exponential(double v) { return exp(v); }
 
+__device__ __forceinline__ float logarithm(float v) { return logf(v); }
+__device__ __forceinline__ double logarithm(double v) { return log(v); }
+
+// For results that are stored in 2 bytes: hardware's exp and division, each within some 2^-21 of
+// the result, where the store rounds to 2^-12 (half) or 2^-9 (bfloat16). Elsewhere the accurate
+// ones. At 2 bytes an element it is arithmetic, not memory, that a long chain of accurate ones
+// waits for.
+template <typename T>
+__device__ __forceinline__ accumulator<T> exponential_for(accumulator<T> v) {
+  if constexpr (sizeof(T) == 2) {
+    // Not __expf, which takes three more operations for results below 2^-126. Here they are 0.
+    float power;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(v * 1.44269504f));
+    return power;
+  } else {
+    return exponential(v);
+  }
+}
+
+// Hardware's reciprocal: 0 where it would be below 2^-126.
+__device__ __forceinline__ float reciprocal(float v) {
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(v));
+  return inverse;
+}
+template <typename T>
+__device__ __forceinline__ accumulator<T> quotient_for(accumulator<T> a, accumulator<T> b) {
+  if constexpr (sizeof(T) == 2)
+    return a * reciprocal(0.25f * b) * 0.25f;  // a quarter: reciprocals of all b are normal then
+  else
+    return a / b;
+}
+
+// 1 / (1 + e**-v). Far below zero e**-v is inf and the result 0, far above 0 and 1.
+template <typename T>
+__device__ __forceinline__ accumulator<T> sigmoid_for(accumulator<T> v) {
+  using A = accumulator<T>;
+  const A e = exponential_for<T>(-v);
+  if constexpr (sizeof(T) == 2)
+    return 0.25f * reciprocal(0.25f * e + 0.25f);
+  else
+    return A(1) / (A(1) + e);
+}
+
 // ---- memory ---------------------------------------------------------------------------------
 
 // N values that are loaded and stored as one: `Vec<float, 4>` is one 16-byte access. The address

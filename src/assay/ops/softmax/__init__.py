@@ -17,6 +17,9 @@ from assay.errors import NotSupported
 from assay.inputs import dtype_name, dtype_of
 from assay.op import Op
 
+from ..launching import numba_has, numpy_has
+from ..rows import by_pieces, by_rows, few_long
+
 
 def reference(x):
     return torch.softmax(x, -1)
@@ -43,14 +46,6 @@ softmax: Op = Op(
         dict(rows=4096, n=8192, dtype="bfloat16"),
     ],
 )
-
-
-def numba_has(dtype):
-    return dtype != "bfloat16" or "Numba's arrays have no bfloat16"
-
-
-def numpy_has(dtype):
-    return dtype != "bfloat16" or "NumPy has no bfloat16"
 
 
 @softmax.variant("python", when=numpy_has)
@@ -81,6 +76,20 @@ def by_cuda_online(k, y, x, BLOCK):
         n = x.shape[-1]
         built = k[f"softmax_online<{k.type(x)}, {BLOCK}>"]
         built(grid=x.numel() // n, block=BLOCK, shared=0)(y, x, n)
+
+
+@softmax.launcher("cuda/held", source="softmax_held.cu")
+def by_cuda_held(k, y, x):
+    if x.numel():
+        n = x.shape[-1]
+        by_rows(k, "softmax", x.numel() // n, n, k.type(x), x.element_size(), (y, x))
+
+
+@softmax.launcher("cuda/split", source="softmax_held.cu", when=few_long)
+def by_cuda_split(k, y, x):
+    if x.numel():
+        n = x.shape[-1]
+        by_pieces(k, "softmax", x.numel() // n, n, x, 2, (x,), (y, x))
 
 
 @softmax.launcher("extension", source="softmax_extension.cpp")

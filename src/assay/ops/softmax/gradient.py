@@ -9,6 +9,7 @@ import torch
 from assay.errors import NotSupported
 from assay.inputs import dtype_name, dtype_of
 
+from ..rows import by_rows
 from . import softmax
 
 
@@ -33,6 +34,13 @@ def by_triton(dx, dy, y, BLOCK):
     if y.numel():
         n = y.shape[-1]
         kernel[(y.numel() // n,)](dy, y, dx, n, BLOCK, num_warps=8)
+
+
+@softmax_grad.launcher("cuda/held", source="softmax_grad.cu")
+def by_cuda_held(k, dx, dy, y):
+    if y.numel():
+        n = y.shape[-1]
+        by_rows(k, "softmax_grad", y.numel() // n, n, k.type(y), y.element_size(), (dx, dy, y), 16)
 
 
 @softmax_grad.launcher("cpp", source="softmax_grad.cpp")

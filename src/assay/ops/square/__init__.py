@@ -13,6 +13,8 @@ from assay.errors import NotSupported
 from assay.inputs import dtype_name, dtype_of
 from assay.op import Op
 
+from ..launching import numba_has, numpy_has
+
 
 def reference(x):
     return x * x
@@ -41,14 +43,6 @@ square: Op = Op(
         dict(m=4096, n=4096, dtype="bfloat16"),
     ],
 )
-
-
-def numba_has(dtype):
-    return dtype != "bfloat16" or "Numba's arrays have no bfloat16"
-
-
-def numpy_has(dtype):
-    return dtype != "bfloat16" or "NumPy has no bfloat16"
 
 
 @square.variant("python", when=numpy_has)

@@ -1,0 +1,298 @@
+// Rows normalised: y = (x - mean) rstd w + b (layernorm) and y = x rstd w (rmsnorm); gradients.
+//
+//   mean = sum x / n, rstd = 1 / sqrt(sum (x - mean)^2 / n + eps); rmsnorm has mean = 0 and no b.
+//   With h = (x - mean) rstd and g = dy w:
+//   dx = rstd (g - mean(g) - h mean(g h)), without mean(g) in rmsnorm; dw = sum_rows dy h, db = dy.
+//
+// A row in registers is read once: mean, then the squares about it, which loses no digits where the
+// mean is large. The gradient works mean and rstd out again, for reading them would save nothing.
+// Its sums over rows are kept in registers by a fixed set of threads over many rows, written once
+// as partial sums, and added in a fixed order.
+#pragma once
+
+#include "rows.cuh"
+
+namespace assay {
+
+template <typename A>
+struct Statistics {
+  A mean, rstd;
+};
+
+__device__ __forceinline__ float reciprocal_root(float v) { return rsqrtf(v); }
+__device__ __forceinline__ double reciprocal_root(double v) { return rsqrt(v); }
+
+template <bool CENTRED, typename T, int THREADS, int VECS>
+__device__ __forceinline__ Statistics<accumulator<T>> statistics(
+    const Held<T, THREADS, VECS>& x, int n, bool whole, accumulator<T> eps) {
+  using A = accumulator<T>;
+  A mean = 0, squares = 0;
+  if constexpr (CENTRED) {
+    A sum = 0;
+    x.each([&](A v, int, int) { sum += v; });  // beyond the row: 0
+    mean = row_reduce<THREADS>(sum, Sum{}) / n;
+  }
+  x.each([&](A v, int u, int j) {
+    const A d = v - mean;
+    if (!CENTRED || x.index(whole, u, j) < n) squares += d * d;
+  });
+  return {mean, reciprocal_root(row_reduce<THREADS>(squares, Sum{}) / n + eps)};
+}
+
+template <bool CENTRED, int BLOCK, typename T>
+__device__ __forceinline__ Statistics<accumulator<T>> statistics(const T* x, long long n,
+                                                                 accumulator<T> eps) {
+  using A = accumulator<T>;
+  const T* const in[1] = {x};
+  const T* const none = nullptr;
+  A mean = 0, squares = 0;
+  if constexpr (CENTRED) {
+    A sum = 0;
+    walk<BLOCK>(in, none, n, [&](auto& v, long long, auto count) {
+#pragma unroll
+      for (int j = 0; j < count.value; ++j) sum += to_float(v[0][j]);
+    });
+    mean = block_reduce<BLOCK>(sum, Sum{}) / A(n);
+  }
+  walk<BLOCK>(in, none, n, [&](auto& v, long long, auto count) {
+#pragma unroll
+    for (int j = 0; j < count.value; ++j) {
+      const A d = to_float(v[0][j]) - mean;
+      squares += d * d;
+    }
+  });
+  return {mean, reciprocal_root(block_reduce<BLOCK>(squares, Sum{}) / A(n) + eps)};
+}
+
+template <bool CENTRED, typename T, int THREADS, int VECS>
+__device__ __forceinline__ void normalise_held(T* y, const T* x, const T* w, const T* b,
+                                               long long rows, long long n, accumulator<T> eps) {
+  using A = accumulator<T>;
+  constexpr int N = widest<T>;
+  const long long row = own_row<THREADS>();
+  if (row >= rows) return;
+  const int count = int(n);
+  const T zero = from_float<T>(0);
+  bool whole = whole_vectors<T>(n, x, y, w);
+  if constexpr (CENTRED) whole = whole && aligned(b);
+
+  Held<T, THREADS, VECS> v;
+  v.load(x + row * n, count, whole, zero);
+  const auto s = statistics<CENTRED>(v, count, whole, eps);
+  const auto normal = [&](T value, T scale, T shift) {
+    const A h = (to_float(value) - s.mean) * s.rstd * to_float(scale);
+    return from_float<T>(CENTRED ? h + to_float(shift) : h);
+  };
+  // w and b come out of a cache a vector at a time: all at once would fill registers that more rows
+  // in flight can use.
+  T* const to = y + row * n;
+#pragma unroll
+  for (int u = 0; u < VECS; ++u) {
+    if (whole) {
+      const int i = v.index(true, u, 0);
+      if (i >= count) continue;
+      const auto scale = load<N>(w + i);
+      auto shift = scale;
+      if constexpr (CENTRED) shift = load<N>(b + i);
+#pragma unroll
+      for (int j = 0; j < N; ++j) v.v[u][j] = normal(v.v[u][j], scale[j], shift[j]);
+      store(to + i, v.v[u]);
+    } else {
+#pragma unroll
+      for (int j = 0; j < N; ++j) {
+        const int i = v.index(false, u, j);
+        if (i < count) to[i] = normal(v.v[u][j], w[i], CENTRED ? b[i] : zero);
+      }
+    }
+  }
+}
+
+template <bool CENTRED, typename T, int BLOCK>
+__device__ __forceinline__ void normalise_walked(T* y, const T* x, const T* w, const T* b,
+                                                 long long n, accumulator<T> eps) {
+  x += blockIdx.x * n;
+  y += blockIdx.x * n;
+  const auto s = statistics<CENTRED, BLOCK>(x, n, eps);
+  const auto write = [&](auto& v, long long i, auto count) {
+#pragma unroll
+    for (int j = 0; j < count.value; ++j) {
+      auto h = (to_float(v[0][j]) - s.mean) * s.rstd * to_float(v[1][j]);
+      if constexpr (CENTRED) h += to_float(b[i + j]);
+      v[0][j] = from_float<T>(h);
+    }
+    store(y + i, v[0]);
+  };
+  const T* const in[2] = {x, w};
+  walk<BLOCK>(in, y, n, write);
+}
+
+// A piece of a row by a block, where rows are few and long. kept: (rows, parts, 3): how many elements
+// the piece has, their mean, and the squares about it (or, not CENTRED, about 0).
+template <bool CENTRED, int BLOCK, typename T>
+__device__ __forceinline__ void norm_parts(accumulator<T>* kept, const T* x, long long n,
+                                           int parts) {
+  using A = accumulator<T>;
+  const Piece own(n, parts);
+  const T* const in[1] = {x + own.row * n + own.begin};
+  // About a value of the piece, so that moving to the mean cancels little.
+  const A about = CENTRED && own.length > 0 ? to_float(in[0][0]) : A(0);
+  A sum = 0, squares = 0;
+  walk<BLOCK>(in, static_cast<const T*>(nullptr), own.length, [&](auto& v, long long, auto count) {
+#pragma unroll
+    for (int j = 0; j < count.value; ++j) {
+      const A d = to_float(v[0][j]) - about;
+      if constexpr (CENTRED) sum += d;
+      squares += d * d;
+    }
+  });
+  if constexpr (CENTRED) sum = block_reduce<BLOCK>(sum, Sum{});
+  squares = block_reduce<BLOCK>(squares, Sum{});
+  if (threadIdx.x != 0) return;
+  const A shift = own.length > 0 ? sum / A(own.length) : A(0);
+  A* const mine = kept + 3 * static_cast<long long>(blockIdx.x);
+  mine[0] = A(own.length);
+  mine[1] = about + shift;
+  mine[2] = squares - sum * shift;
+}
+
+// Of `parts` pieces together, n elements, by all threads of a block. KINDS numbers are kept of each.
+template <bool CENTRED, int BLOCK, int KINDS = 3, typename A>
+__device__ __forceinline__ Statistics<A> joined(const A* kept, long long n, int parts, A eps) {
+  A mean = 0, squares = 0;
+  if constexpr (CENTRED) {
+    for (int p = threadIdx.x; p < parts; p += BLOCK) mean += kept[KINDS * p] * kept[KINDS * p + 1];
+    mean = block_reduce<BLOCK>(mean, Sum{}) / A(n);
+  }
+  for (int p = threadIdx.x; p < parts; p += BLOCK) {
+    const A apart = kept[KINDS * p + 1] - mean;
+    squares += kept[KINDS * p + 2] + (CENTRED ? kept[KINDS * p] * apart * apart : A(0));
+  }
+  return {mean, reciprocal_root(block_reduce<BLOCK>(squares, Sum{}) / A(n) + eps)};
+}
+
+template <bool CENTRED, int BLOCK, typename T>
+__device__ __forceinline__ void norm_write(T* y, const accumulator<T>* kept, const T* x,
+                                           const T* w, const T* b, long long n, int parts,
+                                           accumulator<T> eps) {
+  const Piece own(n, parts);
+  const auto s = joined<CENTRED, BLOCK>(kept + own.row * parts * 3, n, parts, eps);
+  const T* const in[2] = {x + own.row * n + own.begin, w + own.begin};
+  T* const to = y + own.row * n + own.begin;
+  walk<BLOCK>(in, to, own.length, [&](auto& v, long long i, auto count) {
+#pragma unroll
+    for (int j = 0; j < count.value; ++j) {
+      auto h = (to_float(v[0][j]) - s.mean) * s.rstd * to_float(v[1][j]);
+      if constexpr (CENTRED) h += to_float(b[own.begin + i + j]);
+      v[0][j] = from_float<T>(h);
+    }
+    store(to + i, v[0]);
+  });
+}
+
+// Many rows by each set of THREADS threads. partial: (sets, 2, n) sums of dy h and of dy; rmsnorm
+// (sets, n). A set that has no row writes zeros.
+template <bool CENTRED, typename T, int THREADS, int VECS>
+__device__ __forceinline__ void norm_grad_held(T* dx, accumulator<T>* partial, const T* dy,
+                                               const T* x, const T* w, long long rows, long long n,
+                                               accumulator<T> eps) {
+  using A = accumulator<T>;
+  constexpr int N = widest<T>;
+  const int count = int(n);
+  const T zero = from_float<T>(0);
+  const bool whole = whole_vectors<T>(n, dx, dy, x, w);
+  const long long sets = static_cast<long long>(gridDim.x) * rows_of_block<THREADS>;
+  const long long set = own_row<THREADS>();
+
+  Held<T, THREADS, VECS> scale, g, v;
+  scale.load(w, count, whole, zero);
+  A of_w[VECS][N] = {}, of_b[VECS][N] = {};
+  for (long long row = set; row < rows; row += sets) {
+    v.load(x + row * n, count, whole, zero);
+    g.load(dy + row * n, count, whole, zero);
+    const auto s = statistics<CENTRED>(v, count, whole, eps);
+    A sum = 0, product = 0;
+    g.each([&](A d, int u, int j) {  // beyond the row d is 0, and adds nothing
+      const A h = (to_float(v.v[u][j]) - s.mean) * s.rstd;
+      const A scaled = d * to_float(scale.v[u][j]);
+      product += scaled * h;
+      of_w[u][j] += d * h;
+      if constexpr (CENTRED) {
+        sum += scaled;
+        of_b[u][j] += d;
+      }
+    });
+    product = row_reduce<THREADS>(product, Sum{}) / count;
+    if constexpr (CENTRED) sum = row_reduce<THREADS>(sum, Sum{}) / count;
+    g.change([&](A d, int u, int j) {
+      const A h = (to_float(v.v[u][j]) - s.mean) * s.rstd;
+      return s.rstd * (d * to_float(scale.v[u][j]) - sum - h * product);
+    });
+    g.store(dx + row * n, count, whole);
+  }
+
+  partial += set * (CENTRED ? 2 : 1) * n;
+#pragma unroll
+  for (int u = 0; u < VECS; ++u)
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      const int i = v.index(whole, u, j);
+      if (i >= count) continue;
+      partial[i] = of_w[u][j];
+      if constexpr (CENTRED) partial[n + i] = of_b[u][j];
+    }
+}
+
+// dx of one row, and what `norm_columns` needs of it: statistics[row] is its mean and rstd.
+template <bool CENTRED, typename T, int BLOCK>
+__device__ __forceinline__ void norm_grad_walked(T* dx, accumulator<T>* kept, const T* dy,
+                                                 const T* x, const T* w, long long n,
+                                                 accumulator<T> eps) {
+  using A = accumulator<T>;
+  const long long row = blockIdx.x;
+  const auto s = statistics<CENTRED, BLOCK>(x + row * n, n, eps);
+  if (threadIdx.x == 0) {
+    kept[2 * row] = s.mean;
+    kept[2 * row + 1] = s.rstd;
+  }
+  T* const to = dx + row * n;
+  const T* const in[3] = {dy + row * n, x + row * n, w};
+  A sum = 0, product = 0;
+  walk<BLOCK>(in, to, n, [&](auto& v, long long, auto count) {
+#pragma unroll
+    for (int j = 0; j < count.value; ++j) {
+      const A scaled = to_float(v[0][j]) * to_float(v[2][j]);
+      product += scaled * ((to_float(v[1][j]) - s.mean) * s.rstd);
+      sum += scaled;
+    }
+  });
+  product = block_reduce<BLOCK>(product, Sum{}) / A(n);
+  sum = CENTRED ? block_reduce<BLOCK>(sum, Sum{}) / A(n) : A(0);
+  walk<BLOCK>(in, to, n, [&](auto& v, long long i, auto count) {
+#pragma unroll
+    for (int j = 0; j < count.value; ++j) {
+      const A h = (to_float(v[1][j]) - s.mean) * s.rstd;
+      const A scaled = to_float(v[0][j]) * to_float(v[2][j]);
+      v[0][j] = from_float<T>(s.rstd * (scaled - sum - h * product));
+    }
+    store(to + i, v[0]);
+  });
+}
+
+// Sums over rows, a block for 32 neighbouring columns: 32 x LANES threads, each adding every
+// LANES-th row of its column. `term(row, column)` is added; the first row of threads gets the sum.
+template <int LANES, typename A, typename F>
+__device__ __forceinline__ A column_sum(long long rows, long long column, long long n, F term) {
+  __shared__ A sums[LANES][32];
+  A sum = 0;
+  if (column < n)
+    for (long long row = threadIdx.y; row < rows; row += LANES) sum += term(row, column);
+  sums[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y == 0)
+#pragma unroll
+    for (int lane = 1; lane < LANES; ++lane) sum += sums[lane][threadIdx.x];
+  __syncthreads();  // or the next call's writes could overtake this one's reads
+  return sum;
+}
+
+}  // namespace assay

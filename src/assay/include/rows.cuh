@@ -1,0 +1,199 @@
+// Rows of a matrix, each reduced by a warp or a block: held in registers, or walked if too long.
+//
+// A row that fits the registers of its threads is read once and written once, whatever is reduced
+// over it in between. That is the fewest bytes there can be, and no reduction needs a second read.
+#pragma once
+
+#include "assay.cuh"
+
+namespace assay {
+
+template <int N>
+struct Count {  // a number that a lambda can take as a constant
+  static constexpr int value = N;
+};
+
+// Rows of one warp each lie four to a block; else a block has one row.
+template <int THREADS>
+inline constexpr int rows_of_block = THREADS == 32 ? 4 : 1;
+template <int THREADS>
+inline constexpr int threads_of_block = THREADS * rows_of_block<THREADS>;
+
+// The row of this thread, and its place among the THREADS threads of that row.
+template <int THREADS>
+__device__ __forceinline__ long long own_row() {
+  return static_cast<long long>(blockIdx.x) * rows_of_block<THREADS> + threadIdx.x / THREADS;
+}
+template <int THREADS>
+__device__ __forceinline__ int own_lane() {
+  return threadIdx.x % THREADS;
+}
+
+// Combines over the threads of a row; each of them gets the result.
+template <int THREADS, typename A, typename Combine>
+__device__ __forceinline__ A row_reduce(A v, Combine combine) {
+  if constexpr (THREADS == 32)
+    return warp_reduce(v, combine);
+  else
+    return block_reduce<THREADS>(v, combine);
+}
+
+// At most THREADS * VECS * widest<T> elements in registers of THREADS threads.
+//
+// Where all rows begin at multiples of 16 bytes (`whole`), element (u, j) of a thread is the j-th
+// of its u-th vector; else single elements are dealt out one by one, so that neighbours stay
+// neighbours. Rows that are used together must be dealt out alike.
+template <typename T, int THREADS, int VECS>
+struct Held {
+  static constexpr int N = widest<T>;
+  Vec<T, N> v[VECS];
+
+  static __device__ __forceinline__ int index(bool whole, int u, int j) {
+    const int lane = own_lane<THREADS>();
+    return whole ? (u * THREADS + lane) * N + j : (u * N + j) * THREADS + lane;
+  }
+
+  // What lies beyond the row becomes `fill`.
+  __device__ __forceinline__ void load(const T* x, int n, bool whole, T fill) {
+    if (whole) {
+#pragma unroll
+      for (int u = 0; u < VECS; ++u) {
+        const int i = index(true, u, 0);
+        if (i < n) {
+          v[u] = assay::load<N>(x + i);
+        } else {
+#pragma unroll
+          for (int j = 0; j < N; ++j) v[u][j] = fill;
+        }
+      }
+    } else {
+#pragma unroll
+      for (int u = 0; u < VECS; ++u)
+#pragma unroll
+        for (int j = 0; j < N; ++j) {
+          const int i = index(false, u, j);
+          v[u][j] = i < n ? x[i] : fill;
+        }
+    }
+  }
+
+  __device__ __forceinline__ void store(T* y, int n, bool whole) const {
+    if (whole) {
+#pragma unroll
+      for (int u = 0; u < VECS; ++u) {
+        const int i = index(true, u, 0);
+        if (i < n) assay::store(y + i, v[u]);
+      }
+    } else {
+#pragma unroll
+      for (int u = 0; u < VECS; ++u)
+#pragma unroll
+        for (int j = 0; j < N; ++j) {
+          const int i = index(false, u, j);
+          if (i < n) y[i] = v[u][j];
+        }
+    }
+  }
+
+  // f(a, b, ...) of each element, widened; what lies beyond the row is `fill` there too.
+  template <typename F>
+  __device__ __forceinline__ void each(F f) const {
+#pragma unroll
+    for (int u = 0; u < VECS; ++u)
+#pragma unroll
+      for (int j = 0; j < N; ++j) f(to_float(v[u][j]), u, j);
+  }
+
+  // Each element becomes f of itself, rounded once.
+  template <typename F>
+  __device__ __forceinline__ void change(F f) {
+#pragma unroll
+    for (int u = 0; u < VECS; ++u)
+#pragma unroll
+      for (int j = 0; j < N; ++j) v[u][j] = from_float<T>(f(to_float(v[u][j]), u, j));
+  }
+};
+
+template <typename T>
+__device__ __forceinline__ bool whole_vectors(long long n) {
+  return n % widest<T> == 0;
+}
+template <typename T, typename... More>
+__device__ __forceinline__ bool whole_vectors(long long n, const T* first, const More*... more) {
+  return aligned(first) && whole_vectors<T>(n, more...);
+}
+
+// Walks K rows of any length at once by a block of BLOCK threads: f(v, i, Count<M>) gets M
+// neighbouring elements of each, from element i on, as `v[k][j]`. `y` is a row that f writes, or
+// null. A row of odd length starts anywhere, so: single elements up to the first 16-byte boundary,
+// whole vectors, single elements again. Rows that are off by different amounts go one by one.
+template <int BLOCK, int K, typename T, typename F>
+__device__ __forceinline__ void walk(const T* const (&in)[K], const T* y, long long n, F f) {
+  constexpr int N = widest<T>;
+  const int off = misaligned(in[0]);
+  bool same = y == nullptr || misaligned(y) == off;
+#pragma unroll
+  for (int k = 1; k < K; ++k) same = same && misaligned(in[k]) == off;
+
+  const long long boundary = (16 - off) % 16 / int(sizeof(T));
+  const long long head = same && boundary < n ? boundary : n;
+  const long long tail = head + (n - head) / N * N;
+  const auto single = [&](long long i) {
+    Vec<T, 1> v[K];
+#pragma unroll
+    for (int k = 0; k < K; ++k) v[k][0] = in[k][i];
+    f(v, i, Count<1>{});
+  };
+  for (long long i = threadIdx.x; i < head; i += BLOCK) single(i);
+  for (long long i = head + threadIdx.x * N; i < tail; i += BLOCK * N) {
+    Vec<T, N> v[K];
+#pragma unroll
+    for (int k = 0; k < K; ++k) v[k] = load<N>(in[k] + i);
+    f(v, i, Count<N>{});
+  }
+  for (long long i = tail + threadIdx.x; i < n; i += BLOCK) single(i);
+}
+
+// One of `parts` nearly equal pieces of a row, a block's own: whole vectors but for the last piece.
+struct Piece {
+  long long row, begin, length;
+  int part;
+  __device__ __forceinline__ Piece(long long n, int parts) {
+    row = blockIdx.x / parts;
+    part = blockIdx.x % parts;
+    const long long each = ((n + parts - 1) / parts + 15) / 16 * 16;
+    begin = part * each < n ? part * each : n;
+    length = n - begin < each ? n - begin : each;
+  }
+};
+
+// What online softmax keeps of the elements seen so far: the largest, and the sum of exp(v -
+// largest). Where all was -inf nothing is subtracted: exp(-inf - 0) adds 0, where exp(-inf + inf)
+// would be NaN. A NaN never becomes the largest but enters the sum, as does inf - inf.
+template <typename A>
+struct Online {
+  A largest = -INFINITY, sum = 0;
+  static __device__ __forceinline__ A shift(A m) { return m == -INFINITY ? A(0) : m; }
+
+  template <typename T, int M>
+  __device__ __forceinline__ void take(const Vec<T, M>& v) {
+    A top = largest;
+#pragma unroll
+    for (int j = 0; j < M; ++j) top = maximum(top, to_float(v[j]));
+    const A by = shift(top);
+    sum *= exponential_for<T>(largest - by);  // one rescaling for the whole vector
+    largest = top;
+#pragma unroll
+    for (int j = 0; j < M; ++j) sum += exponential_for<T>(to_float(v[j]) - by);
+  }
+
+  // Over a block of BLOCK threads; each of them gets the whole.
+  template <int BLOCK>
+  __device__ __forceinline__ void combine() {
+    const A top = block_reduce<BLOCK>(largest, Max{});
+    sum = block_reduce<BLOCK>(sum * exponential(largest - shift(top)), Sum{});
+    largest = top;
+  }
+};
+
+}  // namespace assay

@@ -1,0 +1,80 @@
+"""bmm: y[b] = p[b] @ q[b], small matrices, one product for each entry of a batch.
+
+The notes' grid with the batch in z. cuda/naive has a thread for an element of y, which reads a row
+of p and a column of q. cuda/tiled reads each tile of p and q once into shared memory for 64 x 64
+elements of y, of which a thread has 4 x 4 in registers: every number loaded from shared memory is
+used four times. Products are added in float32 (float64 for float64): IEEE float32, not tf32.
+"""
+
+import torch
+
+from assay.inputs import dtype_of
+from assay.op import Op
+
+from ..launching import blocks
+
+MOST = 65_535
+"""Blocks that a grid may have in z."""
+
+
+def reference(p, q):
+    return torch.bmm(p, q)
+
+
+def inputs(make, batch, m, n, k, dtype):
+    return make.normal(batch, m, k, dtype=dtype), make.normal(batch, k, n, dtype=dtype)
+
+
+bmm: Op = Op(
+    "bmm",
+    reference,
+    inputs,
+    flops=lambda batch, m, n, k: 2 * batch * m * n * k,
+    bytes=lambda batch, m, n, k, dtype: batch * (m * k + k * n + m * n) * dtype_of(dtype).itemsize,
+    excludes=("p:huge", "q:huge"),  # whether their sum overflows hangs on its order
+    supports=lambda batch: batch <= MOST or "a grid has at most 65,535 blocks in z",
+    cases=[
+        dict(batch=1, m=1, n=1, k=1, dtype="float32"),
+        dict(batch=3, m=17, n=9, k=33, dtype="float16"),
+        dict(batch=3, m=17, n=9, k=33, dtype="float64"),
+        dict(batch=4, m=33, n=65, k=40, dtype="float32"),
+        dict(batch=4, m=33, n=65, k=40, dtype="bfloat16"),
+        dict(batch=64, m=128, n=128, k=128, dtype="float32"),
+    ],
+)
+
+
+def formula(dy, p, q):
+    return torch.bmm(dy, q.transpose(1, 2)), torch.bmm(p.transpose(1, 2), dy)
+
+
+bmm_grad = bmm.gradient(formula, saves=("p", "q"), wrt=("p", "q"))
+
+
+@bmm.launcher("cuda/naive", source="bmm.cu")
+def by_cuda_naive(kernels, y, p, q):
+    batch, m, k = p.shape
+    n = q.shape[2]
+    if y.numel():
+        kernel = kernels[f"bmm_naive<{kernels.type(p)}>"]
+        kernel(grid=(blocks(n, 32), blocks(m, 8), batch), block=(32, 8), shared=0)(y, p, q, m, n, k)
+
+
+@bmm.launcher("cuda/tiled", source="bmm.cu")
+def by_cuda_tiled(kernels, y, p, q):
+    batch, m, k = p.shape
+    n = q.shape[2]
+    if y.numel():
+        kernel = kernels[f"bmm_tiled<{kernels.type(p)}>"]
+        grid = (blocks(n, 64), blocks(m, 64), batch)
+        kernel(grid=grid, block=(16, 16), shared=0)(y, p, q, m, n, k)
+
+
+@bmm.launcher("triton")
+def by_triton(y, p, q):
+    from .bmm_triton import kernel
+
+    batch, m, k = p.shape
+    n = q.shape[2]
+    if y.numel():
+        kernel[(blocks(n, 32), blocks(m, 32), batch)](y, p, q, m, n, k, 32, 32, 32)

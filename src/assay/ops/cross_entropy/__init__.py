@@ -1,0 +1,128 @@
+"""cross_entropy of each row: loss[r] = log sum_j exp(x[r, j]) - x[r, target[r]].
+
+Three Ops: the loss alone; its gradient dx = dloss (softmax(x) - onehot(target)), from x; and
+`cross_entropy_both`, the loss and the gradient of the sum of losses at once, which training wants:
+together they read x once, and the probabilities are never stored in between.
+
+The losses are not averaged: that is one division more for who wants it. Targets lie in [0, n).
+"""
+
+import torch
+import torch.nn.functional as F
+
+from assay.inputs import dtype_of
+from assay.op import Op
+
+from ..rows import by_rows
+
+CASES = [
+    dict(rows=1, n=1, dtype="float32"),
+    dict(rows=3, n=1000, dtype="float16"),
+    dict(rows=5, n=129, dtype="float64"),
+    dict(rows=64, n=257, dtype="float32"),
+    dict(rows=64, n=257, dtype="bfloat16"),
+    dict(rows=2, n=100_003, dtype="float32"),
+    dict(rows=2048, n=4096, dtype="float32"),
+    dict(rows=2048, n=4096, dtype="bfloat16"),
+]
+
+
+def reference(x, target):
+    return F.cross_entropy(x, target, reduction="none")
+
+
+def inputs(make, rows, n, dtype):
+    return make.normal(rows, n, dtype=dtype, std=3), make.integers(rows, low=0, high=n)
+
+
+def formula(dloss, x, target):
+    one = F.one_hot(target, x.shape[-1]).to(x.dtype)
+    return dloss[:, None] * (torch.softmax(x, -1) - one)
+
+
+def both(x, target):
+    one = F.one_hot(target, x.shape[-1]).to(x.dtype)
+    return F.cross_entropy(x, target, reduction="none"), torch.softmax(x, -1) - one
+
+
+def read(rows, n, dtype, times=1):
+    return (times * rows * n + rows) * dtype_of(dtype).itemsize + 8 * rows
+
+
+def read_twice(rows, n, dtype):
+    return read(rows, n, dtype, 2)
+
+
+# max, subtract, exp, add; and of the gradient multiply
+cross_entropy: Op = Op(
+    "cross_entropy",
+    reference,
+    inputs,
+    flops=lambda rows, n: 4 * rows * n,
+    bytes=read,
+    cases=CASES,
+)
+cross_entropy_grad = cross_entropy.gradient(
+    formula,
+    saves=("x", "target"),
+    wrt="x",
+    flops=lambda rows, n: 6 * rows * n,
+    bytes=read_twice,
+)
+cross_entropy_both: Op = Op(
+    "cross_entropy_both",
+    both,
+    inputs,
+    flops=lambda rows, n: 5 * rows * n,
+    bytes=read_twice,
+    cases=CASES,
+)
+
+
+def launch(k, name, x, arguments):
+    rows, n = x.shape
+    if x.numel():
+        by_rows(k, name, rows, n, k.type(x), x.element_size(), arguments)
+
+
+@cross_entropy.launcher("cuda/held", source="cross_entropy.cu")
+def by_cuda(k, loss, x, target):
+    launch(k, "cross_entropy", x, (loss, x, target))
+
+
+@cross_entropy_grad.launcher("cuda/held", source="cross_entropy.cu")
+def gradient_by_cuda(k, dx, dloss, x, target):
+    launch(k, "cross_entropy_grad", x, (dx, dloss, x, target))
+
+
+@cross_entropy_both.launcher("cuda/held", source="cross_entropy.cu")
+def both_by_cuda(k, loss, dx, x, target):
+    launch(k, "cross_entropy_both", x, (loss, dx, x, target))
+
+
+@cross_entropy.launcher("triton", knobs={"BLOCK": [1024, 4096]})
+def by_triton(loss, x, target, BLOCK):
+    from .cross_entropy_triton import kernel
+
+    if x.numel():
+        rows, n = x.shape
+        # Without a gradient dx and dloss are not looked at.
+        kernel[(rows,)](loss, x, loss, x, target, n, True, False, BLOCK, num_warps=8)
+
+
+@cross_entropy_grad.launcher("triton", knobs={"BLOCK": [1024, 4096]})
+def gradient_by_triton(dx, dloss, x, target, BLOCK):
+    from .cross_entropy_triton import kernel
+
+    if x.numel():
+        rows, n = x.shape
+        kernel[(rows,)](dloss, dx, dloss, x, target, n, False, True, BLOCK, num_warps=8)
+
+
+@cross_entropy_both.launcher("triton", knobs={"BLOCK": [1024, 4096]})
+def both_by_triton(loss, dx, x, target, BLOCK):
+    from .cross_entropy_triton import kernel
+
+    if x.numel():
+        rows, n = x.shape
+        kernel[(rows,)](loss, dx, loss, x, target, n, True, True, BLOCK, num_warps=8)

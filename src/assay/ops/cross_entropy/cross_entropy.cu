@@ -1,0 +1,126 @@
+// loss = log sum_j exp(x_j) - x_target of each row, and dx = dloss (softmax(x) - onehot(target)).
+//
+// cross_entropy_held, _grad_held, _both_held        a row in the registers of a warp or a block: x
+//                                                   is read once, whatever is asked for
+// cross_entropy_walked, _grad_walked, _both_walked  longer rows: one walk for the largest and the
+//                                                   sum (online softmax), a second for dx
+//
+// `both` writes the loss and the gradient of the sum of losses.
+//
+// shapes  x, dx: (rows, n), contiguous, of one type; loss, dloss: rows; target: rows of long long
+// bytes   rows * n * sizeof(T) for the loss, 2 * rows * n * sizeof(T) with dx
+// FLOPs   4 * rows * n for the loss, 6 * rows * n with dx, counting exp as one
+#include "rows.cuh"
+
+// What the three ask for: null pointers are not written, and dloss null is 1.
+template <typename T>
+struct Wanted {
+  T* loss;
+  T* dx;
+  const T* dloss;
+};
+
+template <int THREADS, int VECS, typename T>
+__device__ __forceinline__ void of_held_row(Wanted<T> wanted, const T* x, const long long* target,
+                                            long long rows, long long n) {
+  using A = assay::accumulator<T>;
+  constexpr int N = assay::widest<T>;
+  const long long row = assay::own_row<THREADS>();
+  if (row >= rows) return;
+  const int count = int(n), right = int(target[row]);
+  bool whole = assay::whole_vectors<T>(n, x);
+  if (wanted.dx) whole = whole && assay::aligned(wanted.dx);
+
+  assay::Held<T, THREADS, VECS> held;
+  held.load(x + row * n, count, whole, assay::from_float<T>(-INFINITY));
+  A largest = -INFINITY, sum = 0;
+  held.each([&](A v, int, int) { largest = assay::maximum(largest, v); });
+  largest = assay::row_reduce<THREADS>(largest, assay::Max{});
+  const A by = assay::Online<A>::shift(largest);
+  A e[VECS][N];
+  held.each([&](A v, int u, int j) { sum += e[u][j] = assay::exponential_for<T>(v - by); });
+  sum = assay::row_reduce<THREADS>(sum, assay::Sum{});
+
+  if (wanted.loss && assay::own_lane<THREADS>() == 0) {
+    const A own = assay::to_float(x[row * n + right]) - by;
+    wanted.loss[row] = assay::from_float<T>(assay::logarithm(sum) - own);
+  }
+  if (wanted.dx) {
+    const A factor = wanted.dloss ? assay::to_float(wanted.dloss[row]) : A(1);
+    const A scale = A(1) / sum;
+    held.change([&](A, int u, int j) {
+      const A p = e[u][j] * scale;
+      return factor * (held.index(whole, u, j) == right ? p - 1 : p);
+    });
+    held.store(wanted.dx + row * n, count, whole);
+  }
+}
+
+template <int BLOCK, typename T>
+__device__ __forceinline__ void of_walked_row(Wanted<T> wanted, const T* x,
+                                              const long long* target, long long n) {
+  using A = assay::accumulator<T>;
+  const long long row = blockIdx.x, right = target[row];
+  const T* const in[1] = {x + row * n};
+  assay::Online<A> seen;
+  assay::walk<BLOCK>(in, static_cast<const T*>(nullptr), n,
+                     [&](auto& v, long long, auto) { seen.take(v[0]); });
+  seen.template combine<BLOCK>();
+  const A by = seen.shift(seen.largest);
+
+  if (wanted.loss && threadIdx.x == 0) {
+    const A own = assay::to_float(in[0][right]) - by;
+    wanted.loss[row] = assay::from_float<T>(assay::logarithm(seen.sum) - own);
+  }
+  if (wanted.dx) {
+    T* const to = wanted.dx + row * n;
+    const A factor = wanted.dloss ? assay::to_float(wanted.dloss[row]) : A(1);
+    const A scale = A(1) / seen.sum;
+    assay::walk<BLOCK>(in, to, n, [&](auto& v, long long i, auto count) {
+#pragma unroll
+      for (int j = 0; j < count.value; ++j) {
+        const A p = assay::exponential_for<T>(assay::to_float(v[0][j]) - by) * scale;
+        v[0][j] = assay::from_float<T>(factor * (i + j == right ? p - 1 : p));
+      }
+      assay::store(to + i, v[0]);
+    });
+  }
+}
+
+template <typename T, int THREADS, int VECS>
+__global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
+    cross_entropy_held(T* loss, const T* x, const long long* target, long long rows, long long n) {
+  of_held_row<THREADS, VECS>(Wanted<T>{loss, nullptr, nullptr}, x, target, rows, n);
+}
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    cross_entropy_walked(T* loss, const T* x, const long long* target, long long rows,
+                         long long n) {
+  of_walked_row<BLOCK>(Wanted<T>{loss, nullptr, nullptr}, x, target, n);
+}
+
+template <typename T, int THREADS, int VECS>
+__global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
+    cross_entropy_grad_held(T* dx, const T* dloss, const T* x, const long long* target,
+                            long long rows, long long n) {
+  of_held_row<THREADS, VECS>(Wanted<T>{nullptr, dx, dloss}, x, target, rows, n);
+}
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    cross_entropy_grad_walked(T* dx, const T* dloss, const T* x, const long long* target,
+                              long long rows, long long n) {
+  of_walked_row<BLOCK>(Wanted<T>{nullptr, dx, dloss}, x, target, n);
+}
+
+template <typename T, int THREADS, int VECS>
+__global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
+    cross_entropy_both_held(T* loss, T* dx, const T* x, const long long* target, long long rows,
+                            long long n) {
+  of_held_row<THREADS, VECS>(Wanted<T>{loss, dx, nullptr}, x, target, rows, n);
+}
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    cross_entropy_both_walked(T* loss, T* dx, const T* x, const long long* target, long long rows,
+                              long long n) {
+  of_walked_row<BLOCK>(Wanted<T>{loss, dx, nullptr}, x, target, n);
+}

@@ -1,0 +1,23 @@
+// Every thread writes its indices: the first kernel, which shows how threads map to elements.
+//
+// The idea: blocks of blockDim threads tile the array, x fastest, so that neighbouring threads (and
+// so the 32 lanes of a warp) stand for neighbouring elements.
+//
+// shapes  x: (d, h, w) int; y: (d, h, w, 8) int
+// bytes   36 * d * h * w: 4 read and 32 written an element
+// FLOPs   none
+#include "assay.cuh"
+
+extern "C" __global__ void hello(int* y, const int* x, int d, int h, int w) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  const int j = blockIdx.y * blockDim.y + threadIdx.y;
+  const int k = blockIdx.z * blockDim.z + threadIdx.z;
+  if (i >= w || j >= h || k >= d) return;  // the last blocks reach beyond the array
+
+  const long long flat = (static_cast<long long>(k) * h + j) * w + i;
+  int* mine = y + 8 * flat;
+  const int who[8] = {int(blockIdx.x),  int(blockIdx.y),  int(blockIdx.z), int(threadIdx.x),
+                      int(threadIdx.y), int(threadIdx.z), int(flat),       x[flat]};
+#pragma unroll
+  for (int n = 0; n < 8; ++n) mine[n] = who[n];
+}

@@ -1,0 +1,20 @@
+"""Every thread writes its indices, in Numba: `cuda.grid(3)` is blockIdx * blockDim + threadIdx.
+
+x is a 3-D array of int32, out a 4-D one with 8 numbers an element.
+"""
+
+from numba import cuda
+
+
+@cuda.jit
+def kernel(out, x):
+    i, j, k = cuda.grid(3)
+    if k < x.shape[0] and j < x.shape[1] and i < x.shape[2]:
+        out[k, j, i, 0] = cuda.blockIdx.x
+        out[k, j, i, 1] = cuda.blockIdx.y
+        out[k, j, i, 2] = cuda.blockIdx.z
+        out[k, j, i, 3] = cuda.threadIdx.x
+        out[k, j, i, 4] = cuda.threadIdx.y
+        out[k, j, i, 5] = cuda.threadIdx.z
+        out[k, j, i, 6] = (k * x.shape[1] + j) * x.shape[2] + i
+        out[k, j, i, 7] = x[k, j, i]

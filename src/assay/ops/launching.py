@@ -1,0 +1,32 @@
+"""What several operators share: sizes of grids, dtypes that a way lacks, wide sums in formulas."""
+
+from __future__ import annotations
+
+import torch
+
+
+def blocks(n: int, tile: int) -> int:
+    """How many tiles cover n elements."""
+    return (n + tile - 1) // tile
+
+
+def tile_of(x, block: int, unroll: int = 1) -> int:
+    """Elements that a block of `block` threads moves, each thread `unroll` vectors of 16 bytes."""
+    return block * unroll * (16 // x.element_size())
+
+
+def numba_has(dtype):
+    return dtype != "bfloat16" or "Numba's arrays have no bfloat16"
+
+
+def numpy_has(dtype):
+    return dtype != "bfloat16" or "NumPy has no bfloat16"
+
+
+def widened(*tensors):
+    """These in float32, or float64 as they are.
+
+    For the formulas of gradients: their sums cancel, and of products rounded to 16 bits the digits
+    that stay would be noise. The kernels compute so too.
+    """
+    return [x.to(torch.promote_types(x.dtype, torch.float32)) for x in tensors]

@@ -1,0 +1,87 @@
+// y = (x - mean) rstd w + b over the last dimension, and its gradient: the maths is in norm.cuh.
+//
+// layernorm_held, layernorm_grad_held      a row in the registers of a warp or a block, read once
+// layernorm_walked, layernorm_grad_walked  longer rows: walked three and four times
+// layernorm_parts, layernorm_write         few long rows: a block a piece, then all put together
+// layernorm_partials, layernorm_columns    dw and db: of partial sums, or of the rows themselves
+//
+// shapes  x, y, dx, dy: (rows, n); w, b, dw, db: n; contiguous, of one type
+// bytes   2 * rows * n * sizeof(T); the gradient 3 * rows * n * sizeof(T), and its partial sums
+// FLOPs   8 * rows * n; the gradient 15 * rows * n
+#include "norm.cuh"
+
+template <typename T>
+inline constexpr assay::accumulator<T> EPS = 1e-5;
+
+template <typename T, int THREADS, int VECS>
+__global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
+    layernorm_held(T* y, const T* x, const T* w, const T* b, long long rows, long long n) {
+  assay::normalise_held<true, T, THREADS, VECS>(y, x, w, b, rows, n, EPS<T>);
+}
+
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    layernorm_walked(T* y, const T* x, const T* w, const T* b, long long rows, long long n) {
+  assay::normalise_walked<true, T, BLOCK>(y, x, w, b, n, EPS<T>);
+}
+
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    layernorm_parts(assay::accumulator<T>* kept, const T* x, long long n, int parts) {
+  assay::norm_parts<true, BLOCK>(kept, x, n, parts);
+}
+
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    layernorm_write(T* y, const assay::accumulator<T>* kept, const T* x, const T* w, const T* b,
+                    long long n, int parts) {
+  assay::norm_write<true, BLOCK>(y, kept, x, w, b, n, parts, EPS<T>);
+}
+
+template <typename T, int THREADS, int VECS>
+__global__ void __launch_bounds__(assay::threads_of_block<THREADS>,
+                                  512 / assay::threads_of_block<THREADS>)
+    layernorm_grad_held(T* dx, assay::accumulator<T>* partial, const T* dy, const T* x, const T* w,
+                        long long rows, long long n) {
+  assay::norm_grad_held<true, T, THREADS, VECS>(dx, partial, dy, x, w, rows, n, EPS<T>);
+}
+
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    layernorm_grad_walked(T* dx, assay::accumulator<T>* kept, const T* dy, const T* x, const T* w,
+                          long long n) {
+  assay::norm_grad_walked<true, T, BLOCK>(dx, kept, dy, x, w, n, EPS<T>);
+}
+
+template <typename T, int LANES>
+__global__ void __launch_bounds__(32 * LANES)
+    layernorm_partials(T* dw, T* db, const assay::accumulator<T>* partial, long long sets,
+                       long long n) {
+  using A = assay::accumulator<T>;
+  const long long column = static_cast<long long>(blockIdx.x) * 32 + threadIdx.x;
+  const A of_w = assay::column_sum<LANES, A>(
+      sets, column, n, [=](long long set, long long i) { return partial[2 * set * n + i]; });
+  const A of_b = assay::column_sum<LANES, A>(
+      sets, column, n, [=](long long set, long long i) { return partial[(2 * set + 1) * n + i]; });
+  if (threadIdx.y != 0 || column >= n) return;
+  dw[column] = assay::from_float<T>(of_w);
+  db[column] = assay::from_float<T>(of_b);
+}
+
+template <typename T, int LANES>
+__global__ void __launch_bounds__(32 * LANES)
+    layernorm_columns(T* dw, T* db, const assay::accumulator<T>* kept, const T* dy, const T* x,
+                      long long rows, long long n) {
+  using A = assay::accumulator<T>;
+  const long long column = static_cast<long long>(blockIdx.x) * 32 + threadIdx.x;
+  const A of_w = assay::column_sum<LANES, A>(rows, column, n, [=](long long row, long long i) {
+    const A h = (assay::to_float(x[row * n + i]) - kept[2 * row]) * kept[2 * row + 1];
+    return assay::to_float(dy[row * n + i]) * h;
+  });
+  const A of_b = assay::column_sum<LANES, A>(
+      rows, column, n,
+      [=](long long row, long long i) { return assay::to_float(dy[row * n + i]); });
+  if (threadIdx.y != 0 || column >= n) return;
+  dw[column] = assay::from_float<T>(of_w);
+  db[column] = assay::from_float<T>(of_b);
+}

@@ -1,0 +1,94 @@
+// y = x - max - log sum exp(x - max) over the last dimension, and dx = dy - exp(y) sum dy.
+//
+// log_softmax_held, log_softmax_grad_held      a row in registers of a warp or a block, read once
+// log_softmax_walked, log_softmax_grad_walked  longer rows: one walk to reduce, another to write
+//
+// shapes  x, y, dx, dy: (rows, n), contiguous, of one type
+// bytes   2 * rows * n * sizeof(T); the gradient 3 * rows * n * sizeof(T)
+// FLOPs   5 * rows * n; the gradient 4 * rows * n, counting exp as one
+#include "rows.cuh"
+
+template <typename T, int THREADS, int VECS>
+__global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
+    log_softmax_held(T* y, const T* x, long long rows, long long n) {
+  using A = assay::accumulator<T>;
+  const long long row = assay::own_row<THREADS>();
+  if (row >= rows) return;
+  const int count = int(n);
+  const bool whole = assay::whole_vectors<T>(n, x, y);
+
+  assay::Held<T, THREADS, VECS> held;
+  held.load(x + row * n, count, whole, assay::from_float<T>(-INFINITY));
+  A largest = -INFINITY, sum = 0;
+  held.each([&](A v, int, int) { largest = assay::maximum(largest, v); });
+  largest = assay::row_reduce<THREADS>(largest, assay::Max{});
+  const A by = assay::Online<A>::shift(largest);
+  held.each([&](A v, int, int) { sum += assay::exponential_for<T>(v - by); });
+  const A log = assay::logarithm(assay::row_reduce<THREADS>(sum, assay::Sum{}));
+  // A row of nothing but -inf: -inf - 0 - log 0 is NaN, as in torch.
+  held.change([&](A v, int, int) { return (v - by) - log; });
+  held.store(y + row * n, count, whole);
+}
+
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    log_softmax_walked(T* y, const T* x, long long rows, long long n) {
+  using A = assay::accumulator<T>;
+  const T* const in[1] = {x + blockIdx.x * n};
+  T* const to = y + blockIdx.x * n;
+  assay::Online<A> seen;
+  assay::walk<BLOCK>(in, static_cast<const T*>(nullptr), n,
+                     [&](auto& v, long long, auto) { seen.take(v[0]); });
+  seen.template combine<BLOCK>();
+  const A by = seen.shift(seen.largest), log = assay::logarithm(seen.sum);
+  assay::walk<BLOCK>(in, to, n, [&](auto& v, long long i, auto count) {
+#pragma unroll
+    for (int j = 0; j < count.value; ++j)
+      v[0][j] = assay::from_float<T>((assay::to_float(v[0][j]) - by) - log);
+    assay::store(to + i, v[0]);
+  });
+}
+
+template <typename T, int THREADS, int VECS>
+__global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
+    log_softmax_grad_held(T* dx, const T* dy, const T* y, long long rows, long long n) {
+  using A = assay::accumulator<T>;
+  const long long row = assay::own_row<THREADS>();
+  if (row >= rows) return;
+  const int count = int(n);
+  const bool whole = assay::whole_vectors<T>(n, dx, dy, y);
+
+  assay::Held<T, THREADS, VECS> g, p;
+  g.load(dy + row * n, count, whole, assay::from_float<T>(0));
+  p.load(y + row * n, count, whole, assay::from_float<T>(0));
+  A sum = 0;
+  g.each([&](A v, int, int) { sum += v; });
+  sum = assay::row_reduce<THREADS>(sum, assay::Sum{});
+  g.change([&](A v, int u, int j) {
+    return v - assay::exponential_for<T>(assay::to_float(p.v[u][j])) * sum;
+  });
+  g.store(dx + row * n, count, whole);
+}
+
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    log_softmax_grad_walked(T* dx, const T* dy, const T* y, long long rows, long long n) {
+  using A = assay::accumulator<T>;
+  const T* const grads[1] = {dy + blockIdx.x * n};
+  const T* const in[2] = {grads[0], y + blockIdx.x * n};
+  T* const to = dx + blockIdx.x * n;
+  A sum = 0;
+  assay::walk<BLOCK>(grads, static_cast<const T*>(nullptr), n,
+                     [&](auto& v, long long, auto count) {
+#pragma unroll
+                       for (int j = 0; j < count.value; ++j) sum += assay::to_float(v[0][j]);
+                     });
+  sum = assay::block_reduce<BLOCK>(sum, assay::Sum{});
+  assay::walk<BLOCK>(in, to, n, [&](auto& v, long long i, auto count) {
+#pragma unroll
+    for (int j = 0; j < count.value; ++j)
+      v[0][j] = assay::from_float<T>(assay::to_float(v[0][j]) -
+                                     assay::exponential_for<T>(assay::to_float(v[1][j])) * sum);
+    assay::store(to + i, v[0]);
+  });
+}

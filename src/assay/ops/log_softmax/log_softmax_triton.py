@@ -1,0 +1,58 @@
+"""log_softmax and its gradient in Triton: one program a row of any length, walked BLOCK at a time.
+
+shapes  x, y, dx, dy: (rows, n), contiguous, of one floating dtype
+bytes   2 * rows * n * itemsize, the gradient 3: the second walk finds the row in a cache
+FLOPs   5 * rows * n; the gradient 4 * rows * n, counting exp as one
+"""
+
+import triton
+import triton.language as tl
+
+from ..pointwise_triton import wide
+
+
+@triton.jit
+def kernel(x, y, n, BLOCK: tl.constexpr):
+    dtype: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
+    row = tl.program_id(0).to(tl.int64)  # row * n may pass 2**31
+    x += row * n
+    y += row * n
+    columns = tl.arange(0, BLOCK)
+
+    # Each lane keeps its own largest value and the sum relative to it, as softmax_triton.py does.
+    largest = tl.full([BLOCK], float("-inf"), dtype)
+    total = tl.full([BLOCK], 0, dtype)
+    for start in range(0, n, BLOCK):
+        v = wide(tl.load(x + start + columns, mask=start + columns < n, other=float("-inf")))
+        new = tl.where(v > largest, v, largest)
+        shift = tl.where(new == float("-inf"), 0, new)
+        total = total * tl.exp(largest - shift) + tl.exp(v - shift)
+        largest = new
+
+    top = tl.max(largest, 0)
+    shift = tl.where(top == float("-inf"), 0, top)
+    log = tl.log(tl.sum(total * tl.exp(largest - shift), 0))
+    for start in range(0, n, BLOCK):
+        inside = start + columns < n
+        v = wide(tl.load(x + start + columns, mask=inside, other=0))
+        tl.store(y + start + columns, ((v - shift) - log).to(y.dtype.element_ty), inside)
+
+
+@triton.jit
+def gradient_kernel(dy, y, dx, n, BLOCK: tl.constexpr):
+    dtype: tl.constexpr = tl.float64 if y.dtype.element_ty == tl.float64 else tl.float32
+    row = tl.program_id(0).to(tl.int64)
+    dy += row * n
+    y += row * n
+    dx += row * n
+    columns = tl.arange(0, BLOCK)
+
+    sums = tl.full([BLOCK], 0, dtype)
+    for start in range(0, n, BLOCK):
+        sums += wide(tl.load(dy + start + columns, mask=start + columns < n, other=0))
+    total = tl.sum(sums, 0)
+    for start in range(0, n, BLOCK):
+        inside = start + columns < n
+        g = wide(tl.load(dy + start + columns, mask=inside, other=0))
+        v = wide(tl.load(y + start + columns, mask=inside, other=0))
+        tl.store(dx + start + columns, (g - tl.exp(v) * total).to(dx.dtype.element_ty), inside)

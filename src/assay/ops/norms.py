@@ -1,0 +1,45 @@
+"""Launching what layernorm and rmsnorm share: a row a set of threads, and sums over rows."""
+
+from __future__ import annotations
+
+import torch
+
+from .launching import blocks
+from .rows import ROWS_OF_BLOCK, WALKERS, held
+
+MULTIPROCESSORS = 132
+"""Of an H100. The gradient's grid is sized by it: fewer leave some idle, more add partial sums."""
+LANES = 16
+"""Rows that a block of 32 x LANES threads adds side by side."""
+MOST_HELD, WIDEST = 16, 512
+"""The gradient holds x, dy and two sums in registers: 16 elements a thread, 128 registers."""
+
+
+def narrower(cases):
+    """The cases without float64, in which the formula would be the truth, and is rounded itself."""
+    return [case for case in cases if case.values["dtype"] != "float64"]
+
+
+def gradient(k, name, dx, sums, dy, x, w):
+    """Fills dx and the sums over rows, (dw, db) or (dw,), with the kernels of `<name>.cu`."""
+    rows, n = x.shape
+    if not n:
+        return
+    wide = torch.float64 if x.dtype is torch.float64 else torch.float32
+    kind = k.type(x)
+    columns = {"grid": blocks(n, 32), "block": (32, LANES), "shared": 0}
+    chosen = held(n, x.element_size(), MOST_HELD, WIDEST)
+    if chosen is None and rows:
+        kept = torch.empty(rows, 2, dtype=wide, device=x.device)
+        walked = k[f"{name}_grad_walked<{kind}, {WALKERS}>"]
+        walked(grid=rows, block=WALKERS, shared=0)(dx, kept, dy, x, w, n)
+        k[f"{name}_columns<{kind}, {LANES}>"](**columns)(*sums, kept, dy, x, rows, n)
+        return
+    threads, each = chosen or (WIDEST, 1)
+    together = ROWS_OF_BLOCK if threads == 32 else 1
+    grid = min(MULTIPROCESSORS * (WIDEST // (threads * together)), blocks(rows, together))
+    partial = torch.empty(grid * together, len(sums), n, dtype=wide, device=x.device)
+    if grid:
+        own = k[f"{name}_grad_held<{kind}, {threads}, {each}>"]
+        own(grid=grid, block=threads * together, shared=0)(dx, partial, dy, x, w, rows, n)
+    k[f"{name}_partials<{kind}, {LANES}>"](**columns)(*sums, partial, grid * together, n)

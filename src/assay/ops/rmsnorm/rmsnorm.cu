@@ -1,0 +1,82 @@
+// y = x rstd w over the last dimension, and its gradient: include/norm.cuh has the maths.
+//
+// rmsnorm_held, rmsnorm_grad_held      a row in the registers of a warp or a block, read once
+// rmsnorm_walked, rmsnorm_grad_walked  longer rows: walked two and three times
+// rmsnorm_parts, rmsnorm_write             few long rows: a block a piece, then all put together
+// rmsnorm_partials, rmsnorm_columns    dw: of partial sums, or of the rows themselves
+//
+// shapes  x, y, dx, dy: (rows, n); w, dw: n; contiguous, of one type
+// bytes   2 * rows * n * sizeof(T); the gradient 3 * rows * n * sizeof(T), and its partial sums
+// FLOPs   4 * rows * n; the gradient 11 * rows * n
+#include "norm.cuh"
+
+template <typename T>
+inline constexpr assay::accumulator<T> EPS = 1e-6;
+
+template <typename T, int THREADS, int VECS>
+__global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
+    rmsnorm_held(T* y, const T* x, const T* w, long long rows, long long n) {
+  const T* const none = nullptr;
+  assay::normalise_held<false, T, THREADS, VECS>(y, x, w, none, rows, n, EPS<T>);
+}
+
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    rmsnorm_walked(T* y, const T* x, const T* w, long long rows, long long n) {
+  assay::normalise_walked<false, T, BLOCK>(y, x, w, static_cast<const T*>(nullptr), n, EPS<T>);
+}
+
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    rmsnorm_parts(assay::accumulator<T>* kept, const T* x, long long n, int parts) {
+  assay::norm_parts<false, BLOCK>(kept, x, n, parts);
+}
+
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    rmsnorm_write(T* y, const assay::accumulator<T>* kept, const T* x, const T* w, long long n,
+                  int parts) {
+  const T* const none = nullptr;
+  assay::norm_write<false, BLOCK>(y, kept, x, w, none, n, parts, EPS<T>);
+}
+
+template <typename T, int THREADS, int VECS>
+__global__ void __launch_bounds__(assay::threads_of_block<THREADS>,
+                                  512 / assay::threads_of_block<THREADS>)
+    rmsnorm_grad_held(T* dx, assay::accumulator<T>* partial, const T* dy, const T* x, const T* w,
+                        long long rows, long long n) {
+  assay::norm_grad_held<false, T, THREADS, VECS>(dx, partial, dy, x, w, rows, n, EPS<T>);
+}
+
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    rmsnorm_grad_walked(T* dx, assay::accumulator<T>* kept, const T* dy, const T* x, const T* w,
+                          long long n) {
+  assay::norm_grad_walked<false, T, BLOCK>(dx, kept, dy, x, w, n, EPS<T>);
+}
+
+template <typename T, int LANES>
+__global__ void __launch_bounds__(32 * LANES)
+    rmsnorm_partials(T* dw, const assay::accumulator<T>* partial, long long sets,
+                       long long n) {
+  using A = assay::accumulator<T>;
+  const long long column = static_cast<long long>(blockIdx.x) * 32 + threadIdx.x;
+  const A of_w = assay::column_sum<LANES, A>(
+      sets, column, n, [=](long long set, long long i) { return partial[set * n + i]; });
+  if (threadIdx.y != 0 || column >= n) return;
+  dw[column] = assay::from_float<T>(of_w);
+}
+
+template <typename T, int LANES>
+__global__ void __launch_bounds__(32 * LANES)
+    rmsnorm_columns(T* dw, const assay::accumulator<T>* kept, const T* dy, const T* x,
+                      long long rows, long long n) {
+  using A = assay::accumulator<T>;
+  const long long column = static_cast<long long>(blockIdx.x) * 32 + threadIdx.x;
+  const A of_w = assay::column_sum<LANES, A>(rows, column, n, [=](long long row, long long i) {
+    const A h = assay::to_float(x[row * n + i]) * kept[2 * row + 1];
+    return assay::to_float(dy[row * n + i]) * h;
+  });
+  if (threadIdx.y != 0 || column >= n) return;
+  dw[column] = assay::from_float<T>(of_w);
+}

@@ -1,0 +1,73 @@
+"""How rows are given to threads: few enough elements for registers, or walked by a block.
+
+include/rows.cuh has the device's side. The sizes here decide which instance is compiled.
+"""
+
+from __future__ import annotations
+
+from .launching import blocks
+
+ROWS_OF_BLOCK = 4
+"""Rows of one warp each lie four to a block."""
+GRID = 528
+"""Blocks that share few rows: four on each of the 132 multiprocessors of an H100."""
+WALKERS = 512
+"""Threads of a block that walks a row."""
+
+
+def held(n: int, itemsize: int, most: int = 32, widest: int = 1024):
+    """(threads of a row, vectors a thread) that hold n elements in registers, or None.
+
+    most: elements a thread may hold; widest: threads of a row. A thread of 1,024 has 64 registers,
+    one of 512 has 128.
+    A row of up to 128 vectors of 16 bytes belongs to a warp, which needs no barrier.
+    """
+    width = 16 // itemsize
+    vectors = blocks(n, width)
+    threads = 32 if vectors <= 128 else min(widest, max(128, power(blocks(vectors, 4))))
+    each = power(blocks(vectors, threads))
+    while each * width > most and 128 <= threads < widest:
+        threads, each = 2 * threads, each // 2
+    if each * width > most and threads == 32:
+        threads, each = 128, max(1, each // 4)
+    return (threads, each) if each * width <= most else None
+
+
+def few_long(rows, n):
+    """Where a row is worth sharing among blocks: for `when`."""
+    return (rows < 256 and n >= 4096) or "meant for less than 256 rows of 4,096 elements or more"
+
+
+def by_pieces(k, name, rows, n, x, kinds, first, second):
+    """Launches `<name>_parts` and `<name>_write`: a block for a piece of at least 4,096 elements.
+
+    kinds: numbers that the first kernel keeps of a piece. first, second: arguments of the kernels
+    after what is kept, and (before it) the output of the second.
+    """
+    import torch
+
+    parts = max(1, min(blocks(n, 4096), GRID // rows))
+    wide = torch.float64 if x.dtype is torch.float64 else torch.float32
+    kept = torch.empty(rows, parts, kinds, dtype=wide, device=x.device)
+    launch = {"grid": rows * parts, "block": WALKERS, "shared": 0}
+    k[f"{name}_parts<{k.type(x)}, {WALKERS}>"](**launch)(kept, *first, n, parts)
+    y, *inputs = second
+    k[f"{name}_write<{k.type(x)}, {WALKERS}>"](**launch)(y, kept, *inputs, n, parts)
+
+
+def power(n: int) -> int:
+    """The power of two that is n or the next above it."""
+    return 1 << max(0, n - 1).bit_length()
+
+
+def by_rows(k, name, rows, n, dtype, itemsize, arguments, most=32):
+    """Launches `<name>_held` where n elements fit registers, else `<name>_walked`."""
+    chosen = held(n, itemsize, most)
+    if chosen is None:
+        kernel = k[f"{name}_walked<{dtype}, {WALKERS}>"]
+        kernel(grid=rows, block=WALKERS, shared=0)(*arguments, rows, n)
+        return
+    threads, each = chosen
+    together = ROWS_OF_BLOCK if threads == 32 else 1
+    kernel = k[f"{name}_held<{dtype}, {threads}, {each}>"]
+    kernel(grid=blocks(rows, together), block=threads * together, shared=0)(*arguments, rows, n)

@@ -1,0 +1,18 @@
+"""y = w x + b and y = sigmoid(a + b c) in Triton: what ../pointwise_triton.py maps over arrays.
+
+bytes   4 * n * itemsize
+FLOPs   2 * n, and 6 * n counting exp as one
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def scale_bias(w, x, b):
+    return w * x + b
+
+
+@triton.jit
+def sigmoid_scale_bias(a, b, c):
+    return 1 / (1 + tl.exp(-(a + b * c)))

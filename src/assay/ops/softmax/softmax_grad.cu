@@ -1,0 +1,50 @@
+// dx = y (dy - sum_j dy_j y_j) over the last dimension, from what softmax wrote.
+//
+// softmax_grad_held    both rows lie in registers: read once each.
+// softmax_grad_walked  longer rows: one walk for the sum, another for dx.
+//
+// shapes  dx, dy, y: (rows, n), contiguous, of one type
+// bytes   3 * rows * n * sizeof(T); walked, the second reading finds the rows in a cache
+// FLOPs   4 * rows * n
+#include "rows.cuh"
+
+template <typename T, int THREADS, int VECS>
+__global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
+    softmax_grad_held(T* dx, const T* dy, const T* y, long long rows, long long n) {
+  using A = assay::accumulator<T>;
+  const long long row = assay::own_row<THREADS>();
+  if (row >= rows) return;
+  const int count = int(n);
+  const bool whole = assay::whole_vectors<T>(n, dx, dy, y);
+  const T zero = assay::from_float<T>(0);
+
+  assay::Held<T, THREADS, VECS> g, p;
+  g.load(dy + row * n, count, whole, zero);
+  p.load(y + row * n, count, whole, zero);
+  A sum = 0;
+  g.each([&](A v, int u, int j) { sum += v * assay::to_float(p.v[u][j]); });
+  sum = assay::row_reduce<THREADS>(sum, assay::Sum{});
+  g.change([&](A v, int u, int j) { return assay::to_float(p.v[u][j]) * (v - sum); });
+  g.store(dx + row * n, count, whole);
+}
+
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    softmax_grad_walked(T* dx, const T* dy, const T* y, long long rows, long long n) {
+  using A = assay::accumulator<T>;
+  const T* const in[2] = {dy + blockIdx.x * n, y + blockIdx.x * n};
+  T* const to = dx + blockIdx.x * n;
+  A sum = 0;
+  assay::walk<BLOCK>(in, to, n, [&](auto& v, long long, auto count) {
+#pragma unroll
+    for (int j = 0; j < count.value; ++j)
+      sum += assay::to_float(v[0][j]) * assay::to_float(v[1][j]);
+  });
+  sum = assay::block_reduce<BLOCK>(sum, assay::Sum{});
+  assay::walk<BLOCK>(in, to, n, [&](auto& v, long long i, auto count) {
+#pragma unroll
+    for (int j = 0; j < count.value; ++j)
+      v[0][j] = assay::from_float<T>(assay::to_float(v[1][j]) * (assay::to_float(v[0][j]) - sum));
+    assay::store(to + i, v[0]);
+  });
+}
