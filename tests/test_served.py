@@ -1,0 +1,58 @@
+"""`assay.ops`: every operator of the library as a function that a model calls."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+import assay
+from assay.inputs import inputs_of
+from assay.operators import picking
+from assay.target import library
+
+
+def smallest(name: str, least: int = 1) -> tuple[Any, tuple[Any, ...]]:
+    """An operator, and the inputs of its smallest case of at least so many elements."""
+    served = getattr(assay.ops, name)
+
+    def size(case: Any) -> int:
+        return math.prod(v for v in case.values.values() if type(v) is int)
+
+    floats = [c for c in served.op.cases if c.values.get("dtype", "float32") == "float32"]
+    case = min((c for c in floats or served.op.cases if size(c) >= least), key=size)
+    return served, inputs_of(served.op, case, 7)
+
+
+@pytest.mark.parametrize("name", library())
+def test_it_is_what_eager_says_and_tells_what_runs(name: str) -> None:
+    served, inputs = smallest(name)
+    copied = [x.clone() if isinstance(x, torch.Tensor) else x for x in inputs]
+    made, right = served(*inputs), served.op.reference(*copied)
+    made, right = (list(y) if isinstance(y, tuple) else [y] for y in (made, right))
+    for one, other in zip(made, right, strict=True):
+        torch.testing.assert_close(one, other, equal_nan=True)
+        assert one.dtype == other.dtype
+        assert one.shape == other.shape
+    assert served.serves(*inputs) == "eager, named"
+
+
+@pytest.mark.parametrize("name", library())
+def test_a_gpu_that_nobody_tuned_on_gets_a_kernel_that_takes_every_case(name: str) -> None:
+    served = getattr(assay.ops, name)
+    variant, _ = picking.usual(served.op, "cuda")
+    assert variant.way in ("cuda", "triton")
+    if served.gradient is not None:
+        variant, _ = picking.usual(served.gradient.op, "cuda")
+        assert variant.when is None
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", library())
+def test_it_keeps_the_contract_of_operators(name: str) -> None:
+    served, inputs = smallest(name, least=64)
+    rows = assay.check_operator(served, *inputs, reference=served.op.reference)
+    assert [(r.variant, r.word, r.reason) for r in rows if r.outcome == "fail"] == []
+    assert any(row.word == "right" for row in rows)
