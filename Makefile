@@ -6,7 +6,7 @@ TORCH ?= torch==2.13.0
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: try test test-full test-gpu check docs bench clean
+.PHONY: try test test-full test-gallery test-gpu check docs bench clean
 
 try: $(READY)
 	$(BIN)/assay bench softmax --quick
@@ -16,6 +16,9 @@ test: $(READY)
 
 test-full: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m full
+
+test-gallery: $(READY)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m gallery
 
 test-gpu: $(READY)
 	$(BIN)/python -m pytest -m gpu
