@@ -6,7 +6,7 @@ TORCH ?= torch==2.13.0
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: try test test-full test-gallery test-gpu check docs bench clean
+.PHONY: try test test-full test-gallery test-gpu check docs bench bench-gpu clean
 
 try: $(READY)
 	$(BIN)/assay bench softmax --quick
@@ -33,6 +33,9 @@ docs: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/first_operators.py
+
+bench-gpu: $(READY)
+	$(BIN)/python -m benchmarks.all
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
