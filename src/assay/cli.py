@@ -271,6 +271,29 @@ def geometry_(
     raise typer.Exit(geometry.run(geometry.Options(**given)))
 
 
+@app.command("explain")
+def explain_(
+    what: Annotated[
+        str, typer.Argument(metavar="[TARGET|RUN|FILE]", help="Default: the last run.")
+    ] = "last",
+    variant: Annotated[str, typer.Option("-k", help="Of a TARGET: way/name, knobs.")] = "",
+    case: Annotated[
+        str | None, typer.Option("--case", help="Of a TARGET: 'n=10'; default: the largest.")
+    ] = None,
+    arch: Arch = "",
+    run: Annotated[
+        str, typer.Option("--run", help="Take times of a TARGET from this run; default: the last.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Why it is as fast as it is, and what would make it faster: causes with their evidence."""
+    given = locals()
+    from .commands import explaining
+
+    given["case"] = case or ""
+    raise typer.Exit(explaining.run(explaining.Options(**given)))
+
+
 @app.command("map")
 def map_(
     target: Annotated[str, typer.Argument(metavar="TARGET")],

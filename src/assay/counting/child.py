@@ -5,6 +5,7 @@ Messages: {kernels: [names], arch, op, label, case, counts, faults}, or {mistake
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -54,4 +55,11 @@ def _counted(target: Target, wanted: str, case: dict[str, Scalar], arch: str) ->
         "case": one.case.label,
         "counts": msgspec.to_builtins(watch.counts()),
         "faults": [str(fault) for fault in watch.faults],
+        "loads": max(_loads(watch.programs[name], name) for name in watch.tallies),
     }
+
+
+def _loads(ptx: str, name: str) -> int:
+    """Loads from global memory in the text of one entry of the PTX."""
+    body = re.split(rf"\.entry\s+{re.escape(name)}\s*\(", ptx)[-1].split("\n}", 1)[0]
+    return len(re.findall(r"\bld\.(?:\w+\.)*global\b", body))
