@@ -112,4 +112,4 @@ def total_slow(k, y, x):
 @total.launcher("cuda/twin", source=TOTAL)
 def total_twin(k, y, x):
     k["clear"](grid=1, block=1)(y)
-    k["gathered"](grid=264, block=256)(y, x, x.numel())
+    k["gathered"](grid=1056, block=256)(y, x, x.numel())

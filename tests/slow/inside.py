@@ -69,7 +69,7 @@ def mix_twin(k, y, x):
     k["roomy"](grid=x.shape[1] // 256, block=256)(y, x, x.shape[1])
 
 
-STEPS = 256
+STEPS = 64
 
 
 def of_kinds(x):
@@ -93,7 +93,7 @@ kinds = assay.Op(
 KINDS = """
 template <int K>
 __device__ float walk(float v) {
-  for (int s = 0; s < 256; ++s) v = v * (0.5f + K / 32.0f) + 0.25f;
+  for (int s = 0; s < 64; ++s) v = v * (0.5f + K / 32.0f) + 0.25f;
   return v;
 }
 __device__ float of_kind(int kind, float v) {
@@ -155,7 +155,7 @@ template <typename T>
 __device__ void horner(float* y, const float* x, T a) {
   const int i = blockIdx.x * 256 + threadIdx.x;
   float v = x[i];
-  for (int s = 0; s < 256; ++s) v = v * a + x[i];
+  for (int s = 0; s < 64; ++s) v = v * a + x[i];
   y[i] = v;
 }
 extern "C" __global__ void wide(float* y, const float* x) { horner(y, x, 0.75); }

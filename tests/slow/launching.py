@@ -8,7 +8,7 @@ EXPECT = {
     "gather": {"cuda/slow": "low occupancy"},
 }
 
-STEPS = 256
+STEPS = 128
 
 
 def iterated(x):
@@ -31,7 +31,7 @@ iterate = assay.Op(
 ITERATE = """
 __device__ float horner(float x) {
   float v = x;
-  for (int s = 0; s < 256; ++s) v = v * 0.75f + x;
+  for (int s = 0; s < 128; ++s) v = v * 0.75f + x;
   return v;
 }
 extern "C" __global__ void long_blocks(float* y, const float* x) {

@@ -131,13 +131,14 @@ def tail(facts: Facts) -> Evidence:
 
 
 def grid(facts: Facts) -> Evidence:
-    """Fewer blocks than multiprocessors, though there is work for more."""
+    """Fewer blocks than the GPU holds at a time, though there is work for more."""
     found = costs.largest(facts)
-    sms = facts.card.multiprocessors
-    if found is None or found.geometry.blocks >= sms:
+    waves = found.geometry.waves if found else None
+    if waves is None or waves.full:
         return None
     return (
-        f"{found.geometry.blocks:,} blocks for {sms} multiprocessors of the {facts.card.name}"
+        f"{waves.blocks:,} blocks; the {facts.card.multiprocessors} multiprocessors of the "
+        f"{facts.card.name} hold {waves.per_wave:,} at a time"
     ), COMPILER
 
 

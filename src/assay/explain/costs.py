@@ -3,7 +3,7 @@
     t = max(DRAM, L2, shared memory, instructions, latency, atomics) x tail, or empty launches
 
 A cause is a switch in it: `without` names causes that are taken away, so that a predicted gain is
-t now over t without. Counts are exact for the case that was counted; the rates are the card's.
+t now over t without. The rates are the card's.
 
     DRAM          bytes that must move / its rate; what further kernels of a chain move again
                   as well, at L2's rate where it holds all of it
@@ -112,17 +112,17 @@ def _counted(facts: Facts, without: Collection[str]) -> dict[str, float]:
     wide = [a for k, a in parts.items() if k.split()[0] in ("global", "generic")]
     local = 0 if SPILLS in without else sum(a.sectors for k, a in parts.items() if "local" in k)
     sectors = sum(a.ideal_sectors if UNCOALESCED in without else a.sectors for a in wide)
-    spilled = 0.0 if SPILLS in without else spill_bytes(facts) / facts.scale
+    spilled = 0.0 if SPILLS in without else spill_bytes(facts)
     passes = sum(
         a.ideal_wavefronts if CONFLICTS in without else a.wavefronts for a in parts.values()
     )
     lanes = sum(a.contended for a in parts.values())
     tail = 1.0 if TAIL in without else tail_factor(facts)
     used = card.multiprocessors if GRID in without else used_multiprocessors(facts)
-    cycle = facts.scale / card.clock_hz
+    cycle = 1 / card.clock_hz
     busy = _cycles(facts, without)
     found = {
-        "L2": facts.scale * (SECTOR * (sectors + local) + spilled) / card.l2,
+        "L2": (SECTOR * (sectors + local) + spilled) / card.l2,
         "instructions": busy * cycle / used * tail,
         "latency": _latency(facts, without, _loads(facts)) * tail,
     }
@@ -183,7 +183,7 @@ def _latency(facts: Facts, without: Collection[str], requests: int) -> float:
     resident = warps * card.multiprocessors
     if GRID not in without:
         resident = min(resident, float(launch.warps))
-    waiting = requests * facts.scale * LATENCY_CYCLES / card.clock_hz
+    waiting = requests * LATENCY_CYCLES / card.clock_hz
     return waiting / (resident * min(MOST_FLIGHT, max(1, facts.loads)))
 
 

@@ -18,9 +18,10 @@ from ..session import Session
 from ..target import Target
 from ..types import Case, Scalar
 from .cards import Card
+from .extending import extended
 from .model import Facts, Launch, Operator
 
-COUNTED_SIZE = 1 << 17
+COUNTED_SIZE = 1 << 15
 """Product of a case's integers up to which it is run on the CPU to be counted: seconds."""
 FIRST = 64
 """What the first integer of a case, often a number of rows, is halved down to at least."""
@@ -116,24 +117,38 @@ def launches(found: Launches) -> tuple[Launch, ...]:
 
 def _counted(session: Session, target: Target, wanted: Wanted, made: Facts) -> Facts:
     """Counts of the case made smaller, so that running it on a CPU takes seconds."""
-    small = smaller(wanted.case.case.values)
+    values = wanted.case.case.values
+    small = smaller(values, COUNTED_SIZE)
     arch = made.card.arch if wanted.way == "cuda" else ""
+    scale = _work(values) / _work(small)
     try:
         found = counted_in(session, target, wanted.variant, small, arch)
+        counts = found.counts
+        if scale > 1:
+            half = smaller(small, _work(small) // 2)
+            less = counted_in(session, target, wanted.variant, half, arch).counts
+            counts = extended(counts, less, _work(small) / _work(half), scale)
     except (NotRun, AssayError) as reason:
         return replace(made, unknown=(*made.unknown, f"counts: {reason}"))
-    scale = size(wanted.case.case) / max(1, size(Case(values=small)))
     return replace(
-        made, counts=found.counts, loads=found.loads, counted_case=found.case, scale=scale
+        made,
+        counts=counts,
+        loads=found.loads,
+        counted_case=found.case,
+        scale=scale,
     )
 
 
-def smaller(values: dict[str, Scalar]) -> dict[str, Scalar]:
-    """A case of at most COUNTED_SIZE: even integers halved, the first one down to FIRST, then the
-    largest, so that what is aligned stays aligned and rows stay long."""
+def _work(values: dict[str, Scalar]) -> int:
+    return max(1, size(Case(values=values)))
+
+
+def smaller(values: dict[str, Scalar], most: int) -> dict[str, Scalar]:
+    """A case with a product of at most `most`: even integers halved, the first one down to FIRST,
+    then the largest, so that what is aligned stays aligned and rows stay long."""
     made = dict(values)
     whole = [name for name, value in made.items() if type(value) is int]
-    while size(Case(values=made)) > COUNTED_SIZE:
+    while size(Case(values=made)) > most:
         even = [name for name in whole if int(made[name]) > 1 and int(made[name]) % 2 == 0]
         if not even:
             break

@@ -48,9 +48,9 @@ class Facts:
     operators: tuple[Operator, ...] = ()
     """Of `eager` code, in order; each is a kernel or more."""
     counts: Counts | None = None
-    """Of the whole call on `counted_case`."""
+    """Of the whole call on `case`, extended from what was counted on `counted_case`."""
     loads: int = 1
-    """Loads from global memory that the code of a kernel has: so many can be on their way at once."""
+    """Loads from global memory in the code of a kernel: so many can be on their way at once."""
     counted_case: str = ""
     scale: float = 1.0
     """How many times the work of `counted_case` a call on `case` does."""

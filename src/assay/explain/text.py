@@ -37,7 +37,8 @@ def lines(found: Explanation) -> Iterator[str]:
         yield from _wrapped(f"   do: {one.advice}", "   ")
     if facts.counts is not None and facts.counted_case not in ("", facts.case):
         yield from _wrapped(
-            f"counted on the CPU for {facts.counted_case}, times {facts.scale:,.4g} in work"
+            f"counted on the CPU for {facts.counted_case} and half of it, extended to this "
+            f"case, {facts.scale:,.4g} times the work"
         )
     for reason in facts.unknown:
         yield from _wrapped(f"not known: {reason}")
