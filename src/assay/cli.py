@@ -271,6 +271,36 @@ def geometry_(
     raise typer.Exit(geometry.run(geometry.Options(**given)))
 
 
+@app.command()
+def profile(
+    target: Annotated[str, typer.Argument(metavar="[TARGET]")] = "",
+    variant: Annotated[str, typer.Option("-k", help="The variant: way/name, knobs.")] = "",
+    case: Annotated[
+        str | None, typer.Option("--case", help="The case: 'n=10'; default: the largest.")
+    ] = None,
+    device: Device = "auto",
+    wait: Annotated[int, typer.Option("--wait", help="Calls that are not watched.", min=0)] = 1,
+    warmup: Annotated[int, typer.Option("--warmup", help="Watched, thrown away.", min=0)] = 1,
+    active: Annotated[int, typer.Option("--active", help="Watched and kept.", min=1)] = 2,
+    rows: Annotated[int, typer.Option("--rows", help="Most lines of a table.", min=1)] = 10,
+    flame: Annotated[
+        bool, typer.Option("--flame", help="With Python's stacks, and a flame graph as SVG.")
+    ] = False,
+    ncu: Annotated[bool, typer.Option("--ncu", help="Counters by Nsight Compute.")] = False,
+    nsys: Annotated[bool, typer.Option("--nsys", help="Print Nsight Systems' commands.")] = False,
+    read: Annotated[
+        Path | None, typer.Option("--read", help="Of another tool: .json, .ncu-rep, CSV, SQLite.")
+    ] = None,
+    to: Annotated[Path | None, typer.Option("--to", help="Keep files in this folder.")] = None,
+) -> None:
+    """Where the time of a call goes: timeline, kernels, copies, waits; counters with --ncu."""
+    given = locals()
+    from .commands import profiling
+
+    given["case"] = case or ""
+    raise typer.Exit(profiling.run(profiling.Options(**given)))
+
+
 @app.command("explain")
 def explain_(
     what: Annotated[
