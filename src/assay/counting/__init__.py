@@ -41,10 +41,22 @@ def counted(target: Target, variant: str, case: dict[str, Scalar], arch: str) ->
 
 
 def counted_in(
-    session: Session, target: Target, variant: str, case: dict[str, Scalar], arch: str
+    session: Session,
+    target: Target,
+    variant: str,
+    case: dict[str, Scalar],
+    arch: str,
+    *,
+    join: bool = False,
 ) -> Counted:
-    """The same, in a session that is open."""
-    args = {"target": msgspec.to_builtins(target), "wanted": variant, "case": case, "arch": arch}
+    """The same, in a session that is open. join: accesses of a thread side by side are one."""
+    args = {
+        "target": msgspec.to_builtins(target),
+        "wanted": variant,
+        "case": case,
+        "arch": arch,
+        "join": join,
+    }
     answer = session.ask(
         "assay.counting.child:main",
         args,

@@ -16,21 +16,31 @@ from ..errors import AssayError, BuildError, LaunchError, NotRun
 from ..op import way_of
 from ..processes.channel import Channel
 from ..simt import DEFAULT_ARCH, Watch
+from ..simt.joining import joined
 from ..target import Target
 from ..types import Scalar
 
 
-def main(channel: Channel, target: dict, wanted: str, case: dict[str, Scalar], arch: str) -> None:
-    """Sends one message."""
+def main(
+    channel: Channel,
+    target: dict,
+    wanted: str,
+    case: dict[str, Scalar],
+    arch: str,
+    join: bool,
+) -> None:
+    """Sends one message. join: accesses of a thread side by side are counted as one."""
     try:
-        channel.send(**_counted(msgspec.convert(target, Target), wanted, case, arch))
+        channel.send(**_counted(msgspec.convert(target, Target), wanted, case, arch, join))
     except AssayError as error:
         channel.send(mistake=str(error))
     except (NotRun, BuildError, LaunchError) as error:
         channel.send(not_run=str(error))
 
 
-def _counted(target: Target, wanted: str, case: dict[str, Scalar], arch: str) -> dict[str, Any]:
+def _counted(
+    target: Target, wanted: str, case: dict[str, Scalar], arch: str, join: bool
+) -> dict[str, Any]:
     watch = Watch()
     way = ways.way(way_of(wanted))
     if hasattr(way, "watch"):
@@ -47,6 +57,8 @@ def _counted(target: Target, wanted: str, case: dict[str, Scalar], arch: str) ->
         kernel.run(placed.outputs, list(placed.inputs))
     if not watch.tallies:
         raise NotRun(f"{one.label} launched no kernel on this case")
+    if join:
+        watch.tallies = {name: joined(tally) for name, tally in watch.tallies.items()}
     return {
         "kernels": list(watch.tallies),
         "arch": watch.arch or DEFAULT_ARCH,

@@ -122,11 +122,11 @@ def _counted(session: Session, target: Target, wanted: Wanted, made: Facts) -> F
     arch = made.card.arch if wanted.way == "cuda" else ""
     scale = _work(values) / _work(small)
     try:
-        found = counted_in(session, target, wanted.variant, small, arch)
+        found = counted_in(session, target, wanted.variant, small, arch, join=True)
         counts = found.counts
         if scale > 1:
             half = smaller(small, _work(small) // 2)
-            less = counted_in(session, target, wanted.variant, half, arch).counts
+            less = counted_in(session, target, wanted.variant, half, arch, join=True).counts
             counts = extended(counts, less, _work(small) / _work(half), scale)
     except (NotRun, AssayError) as reason:
         return replace(made, unknown=(*made.unknown, f"counts: {reason}"))
