@@ -157,6 +157,23 @@ def test_a_measured_time_makes_the_prediction() -> None:
     assert one.confidence == "counted, measured"
 
 
+def test_waits_are_measured_by_what_a_user_waits() -> None:
+    waits = (Operator("_local_scalar_dense", 4, True),) * 10
+    facts = changed(
+        counts=None,
+        launches=(),
+        operators=waits,
+        must_bytes=64,
+        seconds=20e-6,
+        wall_seconds=300e-6,
+        host_seconds=100e-6,
+        sync_seconds=5e-6,
+    )
+    (one,) = explain(facts).findings
+    assert one.cause == costs.HOST
+    assert one.gain == pytest.approx(300e-6 / (100e-6 / 10 + CARD.launch_seconds + 5e-6))
+
+
 def test_what_reaches_its_measured_ceiling_gets_no_advice() -> None:
     facts = changed(counts=counts(whole(32)), seconds=45e-6, share=0.97, share_of="copy")
     found = explain(facts)

@@ -174,6 +174,8 @@ PARENT_SIDE = [
     "commands.caching",
     "commands.comparing",
     "commands.geometry",
+    "commands.explaining",
+    "commands.profiling",
     "commands.roofs",
     "pipeline",
     "session",

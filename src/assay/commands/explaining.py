@@ -66,7 +66,10 @@ def run(given: Options) -> int:
     return _print([explain(facts)], given)
 
 
-MEASURED = ("seconds", "method", "host_seconds", "share", "share_of")
+MEASURED = (
+    *("seconds", "method", "host_seconds", "wall_seconds", "sync_seconds"),
+    *("share", "share_of"),
+)
 
 
 def _measured(given: Options, wanted: Wanted) -> Facts | None:
@@ -92,7 +95,7 @@ def _measured(given: Options, wanted: Wanted) -> Facts | None:
             wanted.case.case.values,
         )
         if gpu is not None and same and _knobs(row, wanted):
-            fields: dict[str, Any] = timed(row)
+            fields = timed(row)
             return Facts(of_machine(gpu, roofs.get(row.device)), **fields)
     return None
 

@@ -67,6 +67,10 @@ class Facts:
     """How, and in which state of the cache."""
     host_seconds: float | None = None
     """Measured: what the host needs to queue a call."""
+    wall_seconds: float | None = None
+    """Measured: what a user waits for a call, and for the synchronize behind it."""
+    sync_seconds: float | None = None
+    """Measured: a synchronize with nothing to wait for."""
     share: float | None = None
     """Measured: of the ceiling that binds."""
     share_of: str = ""

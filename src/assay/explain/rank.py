@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import causes, costs
-from .costs import OCCUPANCY
+from .costs import HOST, LAUNCHES, OCCUPANCY
 from .model import MEASURED, Explanation, Facts, Finding
 from .text import micro
 
@@ -57,19 +57,36 @@ def _findings(facts: Facts) -> list[Finding]:
     most = max((gain for gain, *_ in seen), default=0.0)
     made = []
     for gain, cause, (evidence, confidence), advice in seen:
-        after = costs.seconds(facts, (cause,))
-        first = gain == most
-        took = facts.seconds if first else None
-        if took is not None and took / after < WORTH:
-            continue  # it is as fast already as it would be without
-        part, left = costs.deciding(facts), costs.deciding(facts, (cause,))
-        how = f"{part} takes {micro(model)}; without it {left} decides, {micro(after)}"
-        if took is not None:
-            gain, how = took / after, f"{_measured(facts)}; without it {left}, {micro(after)}"
+        how = _modelled(facts, cause)
+        measured = _of_measured(facts, cause) if gain == most else None
+        if measured is not None:
+            gain, how = measured
+            confidence = f"{confidence}, {MEASURED}"
+            if gain < WORTH:
+                continue  # it is as fast already as it would be without
         advised = causes.lift(facts) if cause == OCCUPANCY else advice
-        sure = confidence if took is None else f"{confidence}, {MEASURED}"
-        made.append(Finding(cause, evidence, gain, how, sure, advised))
+        made.append(Finding(cause, evidence, gain, how, confidence, advised))
     return made
+
+
+def _modelled(facts: Facts, cause: str) -> str:
+    now, after = costs.seconds(facts), costs.seconds(facts, (cause,))
+    part, left = costs.deciding(facts), costs.deciding(facts, (cause,))
+    return f"{part} takes {micro(now)}; without it {left} decides, {micro(after)}"
+
+
+def _of_measured(facts: Facts, cause: str) -> tuple[float, str] | None:
+    """(gain, arithmetic) of the first cause, which is held to account for all that was measured
+    beyond the model; None where nothing was measured."""
+    wall, queued = facts.wall_seconds, facts.host_seconds
+    if cause in (LAUNCHES, HOST) and wall is not None and queued is not None:
+        one = queued / costs.kernels(facts) + facts.card.launch_seconds + (facts.sync_seconds or 0)
+        said = f"{micro(wall)} until the host goes on (measured); one kernel: {micro(one)}"
+        return wall / one, said
+    if facts.seconds is None:
+        return None
+    left, after = costs.deciding(facts, (cause,)), costs.seconds(facts, (cause,))
+    return facts.seconds / after, f"{_measured(facts)}; without it {left}, {micro(after)}"
 
 
 def _sentence(facts: Facts, by: str, seconds: float) -> str:

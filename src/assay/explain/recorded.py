@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ..errors import AssayError
 from ..inside.geometry import geometry
@@ -53,7 +54,7 @@ def facts_of_row(row: Row, machine: Machine | None, roofs: Roofs | None) -> Fact
     return replace(made, **timed(row))
 
 
-def timed(row: Row) -> dict[str, object]:
+def timed(row: Row) -> dict[str, Any]:
     """The measured fields of the facts of a row."""
     timing = row.timing
     assert timing is not None
@@ -62,6 +63,8 @@ def timed(row: Row) -> dict[str, object]:
         "seconds": timing.median,
         "method": f"{timing.method}, {timing.cache}",
         "host_seconds": timing.host_seconds,
+        "wall_seconds": timing.wall_seconds,
+        "sync_seconds": timing.sync_seconds,
         "share": share.value if share else None,
         "share_of": share.of if share else "",
     }
