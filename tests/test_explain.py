@@ -277,6 +277,16 @@ def test_rows_are_explained_by_what_they_hold() -> None:
     assert any("rows have no counts" in text for text in slow.facts.unknown)
 
 
+def test_a_time_on_a_cpu_says_nothing_of_a_gpu() -> None:
+    import msgspec
+
+    held = msgspec.structs.replace(row(33e-6, 0.5), device="cpu")
+    (found,) = of_rows([machine(), held])
+    assert (found.bound, found.findings, found.sound) == ("", (), False)
+    assert "33.0 us measured on cpu, 50% of copy: no GPU was timed" in found.sentence
+    assert "H100" not in found.sentence
+
+
 def test_a_card_without_rates_says_what_to_do() -> None:
     unknown = dataclasses_gpu("NVIDIA Unheard Of")
     with pytest.raises(AssayError, match="nothing tells its DRAM rate; assay roofs does"):

@@ -14,6 +14,7 @@ from ..types import Compiled, Machine, Roofs, Row
 from .cards import Card, of_architecture, of_machine
 from .model import Explanation, Facts, Launch
 from .rank import explain
+from .text import micro
 
 Noun = object
 
@@ -25,7 +26,17 @@ def of_rows(nouns: Iterable[Noun]) -> Iterator[Explanation]:
     roofs = {(one.device): one for one in kept if isinstance(one, Roofs)}
     for row in kept:
         if isinstance(row, Row) and row.timing is not None:
-            yield explain(facts_of_row(row, machines.get(row.machine), roofs.get(row.device)))
+            facts = facts_of_row(row, machines.get(row.machine), roofs.get(row.device))
+            yield explain(facts) if facts.seconds is not None else _on_a_cpu(row, facts)
+
+
+def _on_a_cpu(row: Row, facts: Facts) -> Explanation:
+    """The model is one of GPUs: of a time on a CPU only its share of a ceiling can be told."""
+    assert row.timing is not None
+    share = row.timing.share
+    of = f", {share.value:.0%} of {share.of}" if share else ""
+    said = f"{micro(row.timing.median)} measured on {row.device or 'a CPU'}{of}: no GPU was timed"
+    return Explanation(facts, "", said)
 
 
 def facts_of_row(row: Row, machine: Machine | None, roofs: Roofs | None) -> Facts:

@@ -23,7 +23,7 @@ def lines(found: Explanation) -> Iterator[str]:
     head = "  ".join(part for part in (facts.op, facts.label, facts.case) if part)
     if head:
         yield head
-    yield from _wrapped(f"{facts.card.name}: {found.sentence}")
+    yield from _wrapped(f"{facts.card.name}: {found.sentence}" if found.costs else found.sentence)
     if found.sound:
         yield "nothing left to gain in this kernel"
         if found.bound == "memory":
