@@ -21,6 +21,7 @@ from assay.explain.recorded import of_file, of_rows
 from assay.explain.text import lines
 from assay.inside.geometry import geometry
 from assay.inside.reading.files import read
+from assay.inside.reading.ncu import Finding, Kernel
 from assay.simt.counts import Access, Counts, Line
 from assay.types import GPU, Case, Compiled, Counters, Machine, Roof, Roofs, Row, Share, Timing
 
@@ -314,6 +315,16 @@ def test_counters_of_ncu_are_explained() -> None:
     assert "occupancy" not in gemm, "advice on what is not in the way"
 
 
+def test_stalls_on_memory_get_the_advice_for_them() -> None:
+    stalled = "On average, each warp is stalled waiting for a scoreboard dependency on a L1TEX op"
+    kernel = Kernel("k", 0, findings=(Finding("Warp State", "OPT", stalled),))
+    said = " ".join("\n".join(of_kernel(kernel)).split())
+    assert "coalesce accesses, keep what is used again in shared memory" in said
+    assert "no Speed Of Light section" in said
+    quiet = dataclasses.replace(kernel, findings=(Finding("Warp State", "OPT", "all is well"),))
+    assert "coalesce" not in "\n".join(of_kernel(quiet))
+
+
 def test_a_trace_is_explained() -> None:
     said = "\n".join(of_trace(read(READING / "trace.json.gz")))
     assert "host-bound" in said
@@ -325,6 +336,18 @@ def test_a_file_of_ncu_from_the_command_line(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "compute decides" in done.stdout
     assert list(of_file(READING / "sgemm_notes.txt"))
+
+
+def sectioned(text: str) -> str:
+    return text.split("```console\n", 1)[1].split("```", 1)[0]
+
+
+@pytest.mark.full
+def test_the_session_of_the_docs_is_as_it_is_shown() -> None:
+    root = Path(__file__).parents[1]
+    head, *shown = sectioned((root / "docs" / "explain.md").read_text()).strip().splitlines()
+    done = assay(root, *head.removeprefix("$ assay ").split())
+    assert done.stdout.splitlines() == shown
 
 
 def test_mistakes_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,11 @@ from assay.errors import AssayError, NotRun
 from assay.inside.profiling import tools
 from assay.inside.profiling.recording import RANGE
 from assay.inside.profiling.timeline import Schedule, draw, lines, recorded
+from assay.inside.reading.timeline import timeline
 from assay.inside.reading.trace import read_trace
 from assay.session import Session
 from assay.target import parse
+from assay.types import Row
 
 PAGE = Path(__file__).parent / "fixtures" / "reading" / "details.txt"
 PROGRAM = tools.Program("softmax", "triton BLOCK=1024", "rows=64 n=1025")
@@ -32,6 +35,17 @@ def test_a_timeline_keeps_the_active_calls(session: Session, tmp_path: Path) -> 
     assert "none of them of a GPU" in said
     assert "aten::" in said
     assert draw(found).read_text().startswith("<svg")
+
+
+@pytest.mark.full
+def test_how_long_and_where_take_the_same_target(
+    session: Session, judge: Callable[..., list[Row]], tmp_path: Path
+) -> None:
+    (row,) = judge("square", variants=("eager",), case=CASE, timed=True)
+    assert row.timing is not None
+    found = recorded(session, parse("square"), "eager", CASE, "cpu", tmp_path, Schedule())
+    assert (found.op, found.label) == (row.op, row.label)
+    assert "aten::" in "\n".join(lines(found, 3))
 
 
 def test_emulated_code_is_not_profiled(session: Session, tmp_path: Path) -> None:
@@ -122,6 +136,33 @@ def test_without_counters_there_are_estimates_and_they_say_so(
     assert "no counters: there is no GPU" in said.err
     assert "estimates and counts in place of counters" in said.out
     assert "memory decides" in said.out
+
+
+@pytest.mark.gpu
+def test_a_chain_is_four_launches_and_its_twin_one(session: Session, tmp_path: Path) -> None:
+    target = parse(str(Path(__file__).parent / "slow" / "chains.py") + ":large_chain")
+    launched = []
+    for variant in ("cuda/slow", "cuda/twin"):
+        folder = tmp_path / variant.replace("/", "-")
+        folder.mkdir()
+        plan = Schedule(active=3)
+        found = recorded(session, target, variant, {"n": 1 << 20}, "cuda:0", folder, plan)
+        kernels = [s for s in read_trace(found.trace).spans if s.kind == "kernel"]
+        launched.append(len(kernels) / plan.active)
+    assert launched == [4, 1]
+
+
+@pytest.mark.gpu
+def test_items_in_a_loop_are_waits_that_operators_imply(session: Session, tmp_path: Path) -> None:
+    target = parse(str(Path(__file__).parent / "slow" / "chains.py") + ":sums")
+    waits = []
+    for variant in ("eager/slow", "eager/twin"):
+        folder = tmp_path / variant.replace("/", "-")
+        folder.mkdir()
+        found = recorded(session, target, variant, {"rows": 64}, "cuda:0", folder, Schedule())
+        implied = [w for w in timeline(read_trace(found.trace)).waits if w.implied]
+        waits.append(sum(w.calls for w in implied) / found.schedule.active)
+    assert waits == [64, 0]
 
 
 @pytest.mark.gpu

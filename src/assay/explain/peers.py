@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 
@@ -24,6 +25,8 @@ HIGH, LOW = 60.0, 60.0
 (Speed of Light section of Nsight Compute)."""
 CEILING = 80.0
 """Above, a unit is as busy as kernels get."""
+LONG_SCOREBOARD = re.compile(r"long scoreboard|scoreboard dependency on an? L1TEX", re.IGNORECASE)
+"""How ncu's rule on stalls names waiting for global and local memory."""
 MANY = 20
 """Launches from which short ones are called a chain."""
 
@@ -38,11 +41,24 @@ def of_kernel(kernel: Kernel) -> Iterator[str]:
         yield from _wrap(_bound(compute, memory, value["DRAM"]))
         if max(compute, memory) >= CEILING:
             return  # advice on what is not in the way would be wrong
+    yield from _stalls(kernel)
     yield from _launch(kernel)
     for rule in kernel.findings:
         if rule.speedup_percent and rule.speedup_kind == "global":
             gain = _gain(rule.speedup_percent)
             yield from _wrap(f"{rule.rule or rule.section}: {gain} (ncu's rule, estimated)")
+
+
+def _stalls(kernel: Kernel) -> Iterator[str]:
+    """The rule on warps that wait for memory: what is known to help, in the order of ease."""
+    for rule in kernel.findings:
+        if LONG_SCOREBOARD.search(rule.text):
+            yield from _wrap(
+                "long scoreboard: warps wait for global or local memory (measured by ncu); "
+                "coalesce accesses, keep what is used again in shared memory, have more bytes on "
+                "their way (wider loads, unrolled loops, more warps)"
+            )
+            return
 
 
 def figure(kernel: Kernel, name: str) -> float | None:

@@ -25,6 +25,18 @@ BOUND = {
 }
 
 
+DOES = {
+    "DRAM": "moving what must move",
+    "L2": "traffic to L2",
+    "shared memory": "reading and writing it",
+    "instructions": "running the instructions",
+    "latency": "waiting for loads",
+    "atomics": "queueing for one address",
+    "launches": "launching",
+    "host": "dispatching operators",
+}
+
+
 def explain(facts: Facts) -> Explanation:
     """The explanation of one call."""
     parts = costs.costs(facts)
@@ -93,8 +105,7 @@ def _sentence(facts: Facts, by: str, seconds: float) -> str:
     basis = f"{micro(seconds)} by the model, {facts.card.source}"
     if facts.seconds is not None:
         basis = f"{_measured(facts)}, {basis}"
-    who = {"DRAM": "moving what must move", "L2": "traffic to L2", "launches": "launching"}
-    return f"{BOUND[by]} decides: {who.get(by, by)} takes {basis}"
+    return f"{BOUND[by]} decides: {DOES[by]} takes {basis}"
 
 
 def _measured(facts: Facts) -> str:
