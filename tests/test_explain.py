@@ -14,7 +14,7 @@ from assay.errors import AssayError
 from assay.explain import Explanation, Facts, Launch, costs, explain
 from assay.explain.cards import of_architecture, of_machine
 from assay.explain.extending import extended
-from assay.explain.gathering import FIRST, smaller
+from assay.explain.gathering import FIRST, chosen, smaller
 from assay.explain.model import Operator
 from assay.explain.peers import of_kernel, of_trace
 from assay.explain.recorded import of_file, of_rows
@@ -22,7 +22,10 @@ from assay.explain.text import lines
 from assay.inside.geometry import geometry
 from assay.inside.reading.files import read
 from assay.inside.reading.ncu import Finding, Kernel
+from assay.rows import encode
+from assay.session import Session
 from assay.simt.counts import Access, Counts, Line
+from assay.target import parse
 from assay.types import GPU, Case, Compiled, Counters, Machine, Roof, Roofs, Row, Share, Timing
 
 READING = Path(__file__).parent / "fixtures" / "reading"
@@ -101,6 +104,13 @@ def test_a_coalesced_copy_has_nothing_left_to_gain() -> None:
         ),
         (costs.GRID, {"launches": (launch(4),)}),
         (costs.OCCUPANCY, {"launches": (launch(N // 64, 64, shared=200_000),)}),
+        (
+            costs.FLIGHT,
+            {
+                "must_bytes": 2 * N,
+                "counts": counts(Access(REQUESTS, N, REQUESTS, REQUESTS, bytes=N)),
+            },
+        ),
         (
             costs.CHAIN,
             {"launches": (dataclasses.replace(launch(), times=4),), "moved_bytes": 32 * N},
@@ -336,6 +346,37 @@ def test_a_file_of_ncu_from_the_command_line(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "compute decides" in done.stdout
     assert list(of_file(READING / "sgemm_notes.txt"))
+
+
+@pytest.mark.full
+def test_times_of_a_run_are_taken_for_the_same_source_and_case_only(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run as a GPU would have left it, read by the command for a TARGET."""
+    target = "tests/slow/launching.py:gather"
+    monkeypatch.chdir(Path(__file__).parents[1])
+    wanted = chosen(session, parse(target), "cuda/slow", {})
+    (variant,) = (v for v in wanted.op.variants if v.name == "cuda/slow")
+    import msgspec
+
+    timed = msgspec.structs.replace(
+        row(640e-6, None), op="gather", variant="cuda/slow", source_hash=variant.source_hash
+    )
+    other = msgspec.structs.replace(timed, source_hash="another")
+    for name, held, says in (
+        ("same", timed, "640.0 us measured"),
+        ("other", other, "by the model"),
+    ):
+        file = tmp_path / f"{name}.jsonl"
+        file.write_bytes(b"".join(encode(n) + b"\n" for n in (machine(), roofs(), held)))
+        done = assay(Path.cwd(), "explain", target, "-k", "cuda/slow", "--run", str(file), "--json")
+        assert done.returncode == 0, done.stderr
+        said = json.loads(done.stdout)
+        assert said["findings"][0]["cause"] == "low occupancy"
+        assert says in said["sentence"]
+        assert said["card"] == ("NVIDIA H200" if name == "same" else "H100 SXM")
+        if name == "same":
+            assert said["findings"][0]["gain"] == pytest.approx(640e-6 / (8 * N / 4.1e12))
 
 
 def sectioned(text: str) -> str:

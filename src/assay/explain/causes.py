@@ -14,6 +14,7 @@ from .costs import (
     CHAIN,
     CONFLICTS,
     DIVERGENCE,
+    FLIGHT,
     FP64,
     GRID,
     HOST,
@@ -154,6 +155,17 @@ def occupancy(facts: Facts) -> Evidence:
     ), COMPILER
 
 
+def flight(facts: Facts) -> Evidence:
+    """Warps enough, but each waits for a load or two at a time: then width and unrolling help."""
+    found = costs.largest(facts)
+    if found is None or occupancy(facts) or grid(facts) or costs.deciding(facts) != "latency":
+        return None
+    return (
+        f"{facts.loads:,} loads from global memory in the code, so a warp waits for so many at a "
+        "time at most"
+    ), COUNTED
+
+
 def chain(facts: Facts) -> Evidence:
     """Several kernels that move more together than must move, the device being busy with that."""
     number, moved = costs.kernels(facts), costs.chained(facts)
@@ -230,6 +242,7 @@ CAUSES: dict[str, tuple[Callable[[Facts], Evidence], str]] = {
     ),
     GRID: (grid, "launch more blocks: at least four a multiprocessor, each with less of the work"),
     OCCUPANCY: (occupancy, ""),
+    FLIGHT: (flight, "load more at a time: wider types (float4), unrolled loops"),
     TAIL: (tail, "use smaller blocks, or a grid that fills whole waves and strides over the rest"),
     CHAIN: (chain, "fuse the kernels into one, so that what lies between stays in registers"),
     LAUNCHES: (launches, "fuse them, or capture the call in a CUDA graph"),

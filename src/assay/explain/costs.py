@@ -25,6 +25,7 @@ from .model import Facts, Launch
 UNCOALESCED, CONFLICTS, DIVERGENCE = "uncoalesced access", "bank conflicts", "divergence"
 FP64, SPILLS, ATOMICS = "fp64 instructions", "spills", "atomics on one address"
 TAIL, GRID, OCCUPANCY = "tail", "tiny grid", "low occupancy"
+FLIGHT = "few bytes in flight"
 CHAIN, LAUNCHES, HOST = "unfused chain", "launches", "waits of the host"
 LATENCY_CYCLES = 600
 """From global memory under little load: about 0.3 us on A100 and H100; an estimate."""
@@ -184,7 +185,8 @@ def _latency(facts: Facts, without: Collection[str], requests: int) -> float:
     if GRID not in without:
         resident = min(resident, float(launch.warps))
     waiting = requests * LATENCY_CYCLES / card.clock_hz
-    return waiting / (resident * min(MOST_FLIGHT, max(1, facts.loads)))
+    flight = MOST_FLIGHT if FLIGHT in without else min(MOST_FLIGHT, max(1, facts.loads))
+    return waiting / (resident * flight)
 
 
 def _loads(facts: Facts) -> int:
