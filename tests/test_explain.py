@@ -210,11 +210,13 @@ def test_counts_are_extended_by_what_is_fixed_and_what_grows() -> None:
 
     assert extended(of(64), of(32), 2.0, 512.0) == of(64 * 512)
     assert extended(of(60), of(20), 3.0, 10.0) == of(600)
+    twice = extended(of(64), of(32), 2.0, 4.0, times=2.0)
+    assert twice.lines[0].warps == 2 * of(256).lines[0].warps
 
 
 def test_a_case_is_made_smaller_by_halves() -> None:
     values = {"rows": 4096, "n": 8192, "dtype": "float32"}
-    assert smaller(values, 1 << 17) == {"rows": FIRST, "n": 2048, "dtype": "float32"}
+    assert smaller(values, 1 << 17) == {"rows": FIRST, "n": 4096, "dtype": "float32"}
     assert smaller({"n": 999}, 100) == {"n": 999}
     assert smaller({"n": 64}, 100) == {"n": 64}
 
@@ -406,3 +408,14 @@ def test_an_explanation_is_data_too(capsys: pytest.CaptureFixture[str]) -> None:
     said = json.loads(json.dumps(explaining.as_data(found)))
     assert said["findings"][0]["cause"] == "uncoalesced access"
     assert said["sound"] is False
+
+
+def test_a_last_wave_costs_what_waits_more_than_what_is_busy() -> None:
+    """4,096 blocks of 32 a multiprocessor on 108: 1.19 waves, but 38 blocks where 37.9 would do."""
+    card = of_architecture("sm_80")
+    made = geometry(4096, 64, arch="sm_80", registers=16, multiprocessors=108)
+    facts = dataclasses.replace(BASE, card=card, launches=(Launch(made),))
+    assert made.waves is not None
+    assert made.waves.per_wave == 3456
+    assert costs.tail_factor(facts) == pytest.approx(2 / (4096 / 3456))
+    assert costs.uneven(facts) == pytest.approx(38 / (4096 / 108))

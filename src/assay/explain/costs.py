@@ -1,6 +1,6 @@
 """A model of time: what each part of a GPU takes for a call by itself; the longest one decides.
 
-    t = max(DRAM, L2, shared memory, instructions, latency, atomics) x tail, or empty launches
+    t = max(DRAM, L2, shared memory x last, instructions x last, latency x tail, atomics, launches)
 
 A cause is a switch in it: `without` names causes that are taken away, so that a predicted gain is
 t now over t without. The rates are the card's.
@@ -13,6 +13,7 @@ t now over t without. The rates are the card's.
     latency       loads from global memory in series: LATENCY_CYCLES each, as many at a time as
                   the code has loads
     atomics       on one address: one lane a cycle, wherever they come from
+    tail, last    waves begun over waves of work; blocks of the busiest multiprocessor over the mean
     host          of `eager` code: dispatching every operator, and waiting where it asks for values
 """
 
@@ -118,20 +119,20 @@ def _counted(facts: Facts, without: Collection[str]) -> dict[str, float]:
         a.ideal_wavefronts if CONFLICTS in without else a.wavefronts for a in parts.values()
     )
     lanes = sum(a.contended for a in parts.values())
-    tail = 1.0 if TAIL in without else tail_factor(facts)
+    tail, last = (1.0, 1.0) if TAIL in without else (tail_factor(facts), uneven(facts))
     used = card.multiprocessors if GRID in without else used_multiprocessors(facts)
     cycle = 1 / card.clock_hz
     busy = _cycles(facts, without)
     found = {
         "L2": (SECTOR * (sectors + local) + spilled) / card.l2,
-        "instructions": busy * cycle / used * tail,
+        "instructions": busy * cycle / used * last,
         "latency": _latency(facts, without, _loads(facts)) * tail,
     }
     if CHAIN in without and facts.must_bytes and chained(facts):
         fused = min(1.0, facts.must_bytes / chained(facts))  # one kernel asks for so much less
         found["L2"], found["latency"] = fused * found["L2"], fused * found["latency"]
     if passes:
-        found["shared memory"] = passes * cycle / used * tail
+        found["shared memory"] = passes * cycle / used * last
     if lanes and ATOMICS not in without:
         found["atomics"] = lanes * cycle
     return found
@@ -163,10 +164,24 @@ def used_multiprocessors(facts: Facts) -> float:
 
 
 def tail_factor(facts: Facts) -> float:
-    """Waves begun over waves of work, of the launch with most threads; 1 below one wave."""
+    """Waves begun over waves of work, of the launch with most threads; 1 below one wave.
+
+    For what waits: a block takes as long in the last wave as in the first.
+    """
     found = largest(facts)
     waves = found.geometry.waves if found else None
     return -(-waves.blocks // waves.per_wave) / waves.number if waves and waves.full else 1.0
+
+
+def uneven(facts: Facts) -> float:
+    """Blocks of the busiest multiprocessor over those of all on average; 1 below one wave.
+
+    For what keeps a multiprocessor busy: the fewer blocks it holds, the faster each of them runs.
+    """
+    found = largest(facts)
+    waves = found.geometry.waves if found else None
+    each = waves.blocks / facts.card.multiprocessors if waves and waves.full else 0.0
+    return -int(-each // 1) / each if each else 1.0
 
 
 def largest(facts: Facts) -> Launch | None:

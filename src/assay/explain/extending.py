@@ -11,13 +11,16 @@ from dataclasses import fields
 from ..simt.counts import Access, Counts, Line
 
 
-def extended(small: Counts, smaller: Counts, ratio: float, scale: float) -> Counts:
-    """ratio: work of small over that of smaller, above 1. scale: of what is wanted over small."""
+def extended(
+    small: Counts, smaller: Counts, ratio: float, scale: float, times: float = 1.0
+) -> Counts:
+    """ratio: work of small over that of smaller, above 1. scale: how many times small's work grows
+    in what smaller has less of; times: in all else, such as rows that do the same each."""
     known = {(line.file, line.line): line for line in smaller.lines}
 
     def grown(most: int, least: int) -> int:
         slope = (most - least) / (1 - 1 / ratio)
-        return max(0, round(most + slope * (scale - 1)))
+        return max(0, round(times * (most + slope * (scale - 1))))
 
     def line_of(line: Line) -> Line:
         other = known.get((line.file, line.line), Line(line.file, line.line))

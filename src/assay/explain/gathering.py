@@ -21,9 +21,9 @@ from .cards import Card
 from .extending import extended
 from .model import Facts, Launch, Operator
 
-COUNTED_SIZE = 1 << 15
+COUNTED_SIZE = 1 << 17
 """Product of a case's integers up to which it is run on the CPU to be counted: seconds."""
-FIRST = 64
+FIRST = 32
 """What the first integer of a case, often a number of rows, is halved down to at least."""
 SECONDS = 600.0
 
@@ -127,7 +127,8 @@ def _counted(session: Session, target: Target, wanted: Wanted, made: Facts) -> F
         if scale > 1:
             half = smaller(small, _work(small) // 2)
             less = counted_in(session, target, wanted.variant, half, arch, join=True).counts
-            counts = extended(counts, less, _work(small) / _work(half), scale)
+            times = _work(values) / _work({**values, **_same(small, half)})
+            counts = extended(counts, less, _work(small) / _work(half), scale / times, times)
     except (NotRun, AssayError) as reason:
         return replace(made, unknown=(*made.unknown, f"counts: {reason}"))
     return replace(
@@ -137,6 +138,10 @@ def _counted(session: Session, target: Target, wanted: Wanted, made: Facts) -> F
         counted_case=found.case,
         scale=scale,
     )
+
+
+def _same(one: dict[str, Scalar], other: dict[str, Scalar]) -> dict[str, Scalar]:
+    return {name: value for name, value in one.items() if other[name] == value}
 
 
 def _work(values: dict[str, Scalar]) -> int:
