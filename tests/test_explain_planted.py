@@ -53,6 +53,7 @@ def test_there_are_twelve_with_twins_and_enough_sound_ones(tmp_path: Path) -> No
 
 
 @pytest.mark.full
+@pytest.mark.timeout(400)
 def test_every_cause_is_named_and_no_sound_kernel_is_advised(
     session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,7 +90,11 @@ def _smallest(one: Planted) -> dict[str, int]:
     return {
         "access": {"row_sum": {"rows": 1024}, "total": {"n": 1 << 14}},
         "inside": {"mix": {"n": 2048}, "kinds": {"n": 2048}, "polynomial": {"n": 2048}},
-        "launching": {"iterate": {"blocks": 1}, "negate": {"n": 1 << 14}, "gather": {"n": 1 << 14}},
+        "launching": {
+            "iterate": {"n": 1 << 14},
+            "negate": {"n": 1 << 14},
+            "gather": {"n": 1 << 14},
+        },
         "chains": {"small_chain": {"n": 4096}, "large_chain": {"n": 4096}, "sums": {"rows": 64}},
         "sound": {
             **{name: {"n": 1 << 13} for name in ("copied", "flipped", "scaled", "fused", "hard")},

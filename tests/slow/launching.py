@@ -22,10 +22,10 @@ def iterated(x):
 iterate = assay.Op(
     "iterate",
     iterated,
-    lambda make, blocks: (make.normal(blocks * 16384),),
-    cases=assay.grid(blocks=[1, 133]),
-    flops=lambda blocks: 2 * STEPS * blocks * 16384,
-    bytes=lambda blocks: 8 * blocks * 16384,
+    lambda make, n: (make.normal(n),),
+    cases=assay.grid(n=[1 << 14, 133 << 14]),
+    flops=lambda n: 2 * STEPS * n,
+    bytes=lambda n: 8 * n,
 )
 
 ITERATE = """
@@ -34,9 +34,9 @@ __device__ float horner(float x) {
   for (int s = 0; s < 128; ++s) v = v * 0.75f + x;
   return v;
 }
-extern "C" __global__ void long_blocks(float* y, const float* x) {
-  const int first = blockIdx.x * 16384 + threadIdx.x;
-  for (int k = 0; k < 16; ++k) y[first + k * 1024] = horner(x[first + k * 1024]);
+extern "C" __global__ void long_blocks(float* y, const float* x, int n) {
+  const int first = blockIdx.x * 16384 + threadIdx.x, end = min(n, (blockIdx.x + 1) * 16384);
+  for (int i = first; i < end; i += 1024) y[i] = horner(x[i]);
 }
 extern "C" __global__ void short_blocks(float* y, const float* x) {
   const int i = blockIdx.x * 128 + threadIdx.x;
@@ -47,7 +47,7 @@ extern "C" __global__ void short_blocks(float* y, const float* x) {
 
 @iterate.launcher("cuda/slow", source=ITERATE)
 def iterate_slow(k, y, x):
-    k["long_blocks"](grid=x.numel() // 16384, block=1024, shared=120_000)(y, x)
+    k["long_blocks"](grid=-(-x.numel() // 16384), block=1024, shared=120_000)(y, x, x.numel())
 
 
 @iterate.launcher("cuda/twin", source=ITERATE)

@@ -21,7 +21,7 @@ from .cards import Card
 from .extending import extended
 from .model import Facts, Launch, Operator
 
-COUNTED_SIZE = 1 << 17
+COUNTED_SIZE = 1 << 16
 """Product of a case's integers up to which it is run on the CPU to be counted: seconds."""
 FIRST = 32
 """What the first integer of a case, often a number of rows, is halved down to at least."""
