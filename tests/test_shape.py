@@ -178,6 +178,8 @@ PARENT_SIDE = [
     "commands.caching",
     "commands.comparing",
     "commands.geometry",
+    "commands.explaining",
+    "commands.profiling",
     "commands.roofs",
     "commands.showing",
     "pipeline",

@@ -26,6 +26,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--case", default="", help="'n=1000 dtype=float32'; default: the smallest")
     parser.add_argument("--arch", default="", help="compile for this: sm_90")
     parser.add_argument("--device-debug", action="store_true", help="device code for cuda-gdb (-G)")
+    parser.add_argument(
+        "--profiled",
+        action="store_true",
+        help="on a GPU: once to warm up, then once between cudaProfilerStart and cudaProfilerStop",
+    )
     given = parser.parse_args(arguments)
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
@@ -53,11 +58,28 @@ def _run(given: Any) -> None:
     watch = ways.watching(found.judge)
     kernel = single.built(placed, device, given.arch or _arch(device), flags, watch)
     print(f"{one.op.name} {one.label}  {one.case.label}  on {found.judge}", flush=True)
-    for index, value in enumerate(single.run(placed, kernel)):
+    made = _profiled(placed, kernel, device) if given.profiled else single.run(placed, kernel)
+    for index, value in enumerate(made):
         shown = closeup.value(f"output {index}", value)
         print(f"{shown['name']}  {shown['kind']}  {' '.join(shown['values'])}")
     for fault in watch.faults if watch else ():
         print(fault)
+
+
+def _profiled(placed: Any, kernel: Any, device: str) -> list[Any]:
+    """The outputs of a second call, which alone a profiler below us records."""
+    if not device.startswith("cuda"):
+        raise AssayError("--profiled: there is no GPU, so a profiler has nothing to record")
+    import torch
+
+    from .. import single
+
+    single.run(placed, kernel)
+    torch.cuda.profiler.start()
+    try:
+        return single.run(placed, kernel)
+    finally:
+        torch.cuda.profiler.stop()
 
 
 def _here(way: str) -> tuple[str, ways.Here]:

@@ -30,17 +30,40 @@ class Counted:
     kernels: tuple[str, ...]
     counts: Counts
     faults: tuple[str, ...]
+    loads: int = 0
+    """Loads from global memory that are written in the code of a kernel, of the one with most."""
 
 
 def counted(target: Target, variant: str, case: dict[str, Scalar], arch: str) -> Counted:
     """Runs it in a child. Raises AssayError, and NotRun where it can't be run here."""
-    way = way_of(variant)
-    args = {"target": msgspec.to_builtins(target), "wanted": variant, "case": case, "arch": arch}
-    env = ways.here(way, "cpu").env
     with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
-        answer = session.ask(
-            "assay.counting.child:main", args, name=f"count {variant}", seconds=SECONDS, env=env
-        )
+        return counted_in(session, target, variant, case, arch)
+
+
+def counted_in(
+    session: Session,
+    target: Target,
+    variant: str,
+    case: dict[str, Scalar],
+    arch: str,
+    *,
+    join: bool = False,
+) -> Counted:
+    """The same, in a session that is open. join: accesses of a thread side by side are one."""
+    args = {
+        "target": msgspec.to_builtins(target),
+        "wanted": variant,
+        "case": case,
+        "arch": arch,
+        "join": join,
+    }
+    answer = session.ask(
+        "assay.counting.child:main",
+        args,
+        name=f"count {variant}",
+        seconds=SECONDS,
+        env=ways.here(way_of(variant), "cpu").env,
+    )
     if "not_run" in answer:
         raise NotRun(answer["not_run"])
     return Counted(
@@ -51,4 +74,5 @@ def counted(target: Target, variant: str, case: dict[str, Scalar], arch: str) ->
         tuple(answer["kernels"]),
         msgspec.convert(answer["counts"], Counts),
         tuple(answer["faults"]),
+        answer["loads"],
     )

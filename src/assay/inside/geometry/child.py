@@ -31,13 +31,25 @@ Size = tuple[int, int, int]
 class Noted:
     """In the place of a `simt.Watch`: what is launched, in order."""
 
-    launches: list[tuple[Compiled, Size, Size, int]] = field(default_factory=list)
+    launches: list[tuple[Compiled, Size, Size, int, int]] = field(default_factory=list)
+    """Kernel, grid, block, bytes of dynamic shared memory, bytes of the arrays that it is given."""
 
     def run(
         self, compiled: Compiled, grid: Size, block: Size, args: list[Any], shared: int
     ) -> None:
         """Notes a launch."""
-        self.launches.append((compiled, grid, block, shared))
+        self.launches.append((compiled, grid, block, shared, _operand_bytes(args)))
+
+
+def _operand_bytes(args: list[Any]) -> int:
+    """Of the different arrays among the arguments: what a launch reads or writes at most once."""
+    arrays = [arg for arg in args if hasattr(arg, "nbytes")]
+    known = {_address(arg): int(arg.nbytes) for arg in arrays}
+    return sum(known.values())
+
+
+def _address(array: Any) -> int:
+    return int(array.data_ptr()) if hasattr(array, "data_ptr") else id(array)
 
 
 def main(channel: Channel, target: dict, wanted: str, case: dict[str, Scalar], arch: str) -> None:
@@ -116,8 +128,10 @@ def _launch(
     grid: Size,
     block: Size,
     n: int,
+    operands: int,
 ) -> dict[str, Any]:
     said: dict[str, Any] = {"kernel": compiled.name, "grid": grid, "block": block, "shared": n}
+    said["operand_bytes"] = operands
     try:
         taken = known.get(compiled.name)
         if taken is None:

@@ -16,6 +16,7 @@ from ...op import way_of
 from ...session import Session
 from ...target import Target
 from ...types import Scalar
+from .assembler import Taken
 from .limits import multiprocessor
 from .model import Geometry, geometry
 from .occupancy import PREDICTED
@@ -40,6 +41,10 @@ class Launches:
     flops: int | None = None
     bytes: int | None = None
     """Of the whole call, as the Op states them; None where it does not."""
+    taken: tuple[Taken | None, ...] = ()
+    """What ptxas says of each of the geometries' kernels."""
+    operand_bytes: int | None = None
+    """Of the different arrays that each launch is given, summed over all launches."""
 
     @property
     def threads(self) -> int:
@@ -100,7 +105,13 @@ def launches_in(
         tuple(keys.count(key) for key in different),
         answer["flops"],
         answer["bytes"],
+        tuple(_taken(answer["launches"][keys.index(key)]) for key in different),
+        sum(launch["operand_bytes"] for launch in answer["launches"]),
     )
+
+
+def _taken(launch: dict[str, Any]) -> Taken | None:
+    return msgspec.convert(launch["taken"], Taken) if launch["taken"] else None
 
 
 def _key(launch: dict[str, Any]) -> tuple[Any, ...]:

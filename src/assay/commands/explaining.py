@@ -1,0 +1,148 @@
+"""`assay explain`: why a variant, a run, or a file of another tool is as fast as it is."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..cases import parse_values
+from ..errors import AssayError, NotRun, RowsError
+from ..explain import Explanation, Facts, explain
+from ..explain.cards import of_architecture, of_machine
+from ..explain.gathering import Wanted, chosen, facts_of
+from ..explain.recorded import of_file, of_rows, timed
+from ..explain.text import lines
+from ..rows import find_run, read
+from ..session import Session
+from ..target import parse
+from ..types import Machine, Roofs, Row
+from ..ways import DEFAULT_ARCH
+
+RUN = re.compile(r"last(~\d+)?|\d{8}-\d{6}(-\d{3})?|.*\.jsonl")
+
+
+@dataclass(frozen=True)
+class Options:
+    """As the command line has them; empty: not given."""
+
+    what: str = "last"
+    variant: str = ""
+    case: str = ""
+    arch: str = ""
+    run: str = ""
+    as_json: bool = False
+
+
+def run(given: Options) -> int:
+    """Prints it; exit code 0, or 3 where too little is known to explain anything."""
+    path = Path(given.what)
+    if RUN.fullmatch(given.what):
+        if given.variant or given.case:
+            raise AssayError(f"explaining run {given.what}: -k and --case go with a TARGET")
+        return _print(list(of_rows(read(find_run(given.what)))), given)
+    if path.is_file() and path.suffix != ".py":
+        return _file(path)
+    if not given.variant:
+        raise AssayError(f"explaining {given.what}: name the variant with -k way/name")
+    values = parse_values(given.case) if given.case else {}
+    target = parse(given.what)
+    with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
+        wanted = chosen(session, target, given.variant, values)
+        known = _measured(given, wanted)
+        card = known.card if known else of_architecture(given.arch or DEFAULT_ARCH)
+        facts = facts_of(session, target, wanted, card)
+    if known is not None:
+        facts = replace(facts, **{n: getattr(known, n) for n in MEASURED})
+    else:
+        said = f"speed: not measured here; rates are those of the {card.source}"
+        facts = replace(facts, unknown=(*facts.unknown, said))
+    return _print([explain(facts)], given)
+
+
+MEASURED = (
+    *("seconds", "method", "host_seconds", "wall_seconds", "sync_seconds"),
+    *("share", "share_of"),
+)
+
+
+def _measured(given: Options, wanted: Wanted) -> Facts | None:
+    """The newest timing on a GPU of the same variant and case, of the same source, in a run."""
+    try:
+        nouns = list(read(find_run(given.run or "last")))
+    except RowsError:
+        if given.run:
+            raise
+        return None  # nothing was ever timed here, and nobody said it was
+    machines = {one.id: one for one in nouns if isinstance(one, Machine)}
+    roofs = {one.device: one for one in nouns if isinstance(one, Roofs)}
+    name = wanted.variant.split()[0]
+    hashes = {v.name: v.source_hash for v in wanted.op.variants}
+    for row in reversed(nouns):
+        if not isinstance(row, Row) or row.timing is None or row.source_hash != hashes[name]:
+            continue
+        machine = machines.get(row.machine)
+        gpu = machine.gpu(row.device) if machine else None
+        same = (row.op, row.variant, row.case.values) == (
+            wanted.op.name,
+            name,
+            wanted.case.case.values,
+        )
+        if gpu is not None and same and _knobs(row, wanted):
+            fields = timed(row)
+            return Facts(of_machine(gpu, roofs.get(row.device)), **fields)
+    return None
+
+
+def _knobs(row: Row, wanted: Wanted) -> bool:
+    given = wanted.variant.split()[1:]
+    first = next(v for v in wanted.op.variants if v.name == row.variant).configurations
+    usual = not given and (not first or row.knobs == first[0])
+    return usual or (bool(given) and row.knobs == parse_values(" ".join(given)))
+
+
+def _file(path: Path) -> int:
+    try:
+        print("\n".join(of_file(path)))
+    except NotRun as reason:
+        print(f"assay: not run: {reason}", file=sys.stderr)
+        return 3
+    return 0
+
+
+def _print(found: list[Explanation], given: Options) -> int:
+    if not found:
+        print(f"assay: nothing to explain: {given.what} has no timed row", file=sys.stderr)
+        return 3
+    for number, one in enumerate(found):
+        if given.as_json:
+            print(msgspec.json.encode(as_data(one)).decode())
+            continue
+        print("\n".join([*([""] if number else []), *lines(one)]))
+    return 0 if any(one.bound for one in found) else 3
+
+
+def as_data(found: Explanation) -> dict[str, Any]:
+    """An explanation as JSON has it: the conclusion, findings and model, without the raw counts."""
+    facts = found.facts
+    return {
+        "op": facts.op,
+        "variant": facts.label,
+        "case": facts.case,
+        "counted_case": facts.counted_case,
+        "card": facts.card.name,
+        "rates": facts.card.source,
+        "seconds": facts.seconds,
+        "bound": found.bound,
+        "sentence": found.sentence,
+        "sound": found.sound,
+        "findings": [dataclasses.asdict(one) for one in found.findings],
+        "costs": found.costs,
+        "unknown": list(facts.unknown),
+    }

@@ -1,0 +1,153 @@
+"""`assay profile`: where the time of a call goes; by torch's profiler, ncu or a file of a peer."""
+
+from __future__ import annotations
+
+import datetime
+import shlex
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..cases import parse_values
+from ..errors import AssayError, NotRun
+from ..explain import explain
+from ..explain.cards import of_architecture, of_machine
+from ..explain.gathering import Wanted, chosen, facts_of
+from ..explain.recorded import of_file
+from ..explain.text import lines as text_of
+from ..inside.profiling import tools
+from ..inside.profiling.timeline import Schedule, draw, lines, recorded
+from ..inside.reading.files import summary
+from ..pipeline import chosen_device
+from ..rows import RUNS
+from ..session import Session
+from ..target import Target, parse
+from ..ways import DEFAULT_ARCH
+
+KEPT = RUNS.parent / "profiles"
+
+
+@dataclass(frozen=True)
+class Options:
+    """As the command line has them; None or empty: not given."""
+
+    target: str = ""
+    variant: str = ""
+    case: str = ""
+    device: str = "auto"
+    wait: int = 1
+    warmup: int = 1
+    active: int = 2
+    rows: int = 10
+    flame: bool = False
+    ncu: bool = False
+    nsys: bool = False
+    read: Path | None = None
+    to: Path | None = None
+
+
+def run(given: Options) -> int:
+    """Prints it; exit code 0, or 3 with the reason where it can't be recorded here."""
+    if given.read is not None:
+        return _read(given)
+    if not given.target or not given.variant:
+        raise AssayError("profiling what? give a TARGET with -k way/name, or --read FILE")
+    target, values = parse(given.target), parse_values(given.case) if given.case else {}
+    with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
+        device = chosen_device(given.device, session.machine())
+        wanted = chosen(session, target, given.variant, values)
+        program = tools.Program(given.target, wanted.variant, wanted.case.case.label)
+        if given.nsys:
+            return _nsys(program, given)
+        if given.ncu:
+            return _ncu(session, target, wanted, program, device, given)
+        return _timeline(session, target, wanted, device, given)
+
+
+def _read(given: Options) -> int:
+    assert given.read is not None
+    if given.target or given.variant:
+        raise AssayError(f"--read {given.read}: it goes without a TARGET")
+    try:
+        print("\n".join(summary(given.read, given.rows)))
+    except NotRun as reason:
+        print(f"assay: not run: {reason}", file=sys.stderr)
+        return 3
+    return 0
+
+
+def _timeline(session: Session, target: Target, wanted: Wanted, device: str, given: Options) -> int:
+    plan = Schedule(given.wait, given.warmup, given.active)
+    folder = _folder(given, wanted)
+    values = wanted.case.case.values
+    try:
+        found = recorded(
+            session, target, wanted.variant, values, device, folder, plan, stacks=given.flame
+        )
+    except NotRun as reason:
+        print(f"assay: not run: {reason}", file=sys.stderr)
+        return 3
+    print("\n".join(lines(found, given.rows)))
+    print(f"\ntrace: {found.trace} (chrome://tracing, ui.perfetto.dev)")
+    if given.flame:
+        print(f"flame graph: {draw(found)}")
+    return 0
+
+
+def _nsys(program: tools.Program, given: Options) -> int:
+    """Prints the commands; where nsys is, and what it says, is the user's."""
+    folder = given.to or Path()
+    report = folder / "timeline"
+    print(shlex.join(tools.nsys_command("nsys", program, report)))
+    print(shlex.join(tools.nsys_export("nsys", report)))
+    print(f"assay profile --read {report}.sqlite")
+    try:
+        tools.find("nsys")
+    except NotRun as reason:
+        print(f"assay: {reason}", file=sys.stderr)
+    return 0
+
+
+def _ncu(
+    session: Session,
+    target: Target,
+    wanted: Wanted,
+    program: tools.Program,
+    device: str,
+    given: Options,
+) -> int:
+    """Counters; where there are none, the reason, and estimates marked as such with exit code 3."""
+    try:
+        if not device.startswith("cuda"):
+            raise NotRun("there is no GPU, so there are no counters to read")
+        found = tools.find("ncu")
+        page = tools.ncu(found, program, _folder(given, wanted) / "counters")
+    except NotRun as reason:
+        print(f"assay: no counters: {reason}", file=sys.stderr)
+        print("estimates and counts in place of counters:")
+        gpu = session.machine().gpu(device)
+        card = of_machine(gpu, None) if gpu else of_architecture(DEFAULT_ARCH)
+        print("\n".join(text_of(explain(facts_of(session, target, wanted, card)))))
+        return 3
+    print(f"ncu: clocks as they are (--clock-control {tools.CLOCK}), caches flushed before each")
+    print(f"replay (--cache-control {tools.CACHE}), one call after a warm-up")
+    print("\n".join(of_file(page, given.rows)))
+    print(f"\nreport: {page.with_suffix('.ncu-rep')} (ncu-ui opens it)")
+    return 0
+
+
+def _folder(given: Options, wanted: Wanted) -> Path:
+    """A new folder for what is kept, or the one that was given."""
+    if given.to is not None:
+        given.to.mkdir(parents=True, exist_ok=True)
+        return given.to
+    KEPT.mkdir(parents=True, exist_ok=True)
+    ignore = KEPT.parent / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n")
+    stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d-%H%M%S-%f")
+    name = "".join(c if c.isalnum() else "-" for c in f"{wanted.op.name}-{wanted.variant}")
+    made = KEPT / f"{stamp}-{name}"
+    made.mkdir()
+    return made

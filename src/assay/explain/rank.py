@@ -1,0 +1,122 @@
+"""From facts to findings: each cause's predicted gain by the model, ranked, and one conclusion."""
+
+from __future__ import annotations
+
+from . import causes, costs
+from .costs import HOST, LAUNCHES, OCCUPANCY
+from .model import MEASURED, Explanation, Facts, Finding
+from .text import micro
+
+WORTH = 1.15
+"""Times faster, from which a cause is a finding. The model itself is no better than that."""
+SATURATED = 0.9
+"""Of a measured ceiling: what is left is not worth advice."""
+UNEXPLAINED = 1.5
+"""Times the model's time: above, a measured time has a cause that the model does not see."""
+BOUND = {
+    "DRAM": "memory",
+    "L2": "memory",
+    "shared memory": "shared memory",
+    "instructions": "compute",
+    "latency": "latency",
+    "atomics": "atomics",
+    "launches": "launches",
+    "host": "the host",
+}
+
+
+DOES = {
+    "DRAM": "moving what must move",
+    "L2": "traffic to L2",
+    "shared memory": "reading and writing it",
+    "instructions": "running the instructions",
+    "latency": "waiting for loads",
+    "atomics": "queueing for one address",
+    "launches": "launching",
+    "host": "dispatching operators",
+}
+
+
+def explain(facts: Facts) -> Explanation:
+    """The explanation of one call."""
+    parts = costs.costs(facts)
+    by = max(parts, key=lambda name: parts[name])
+    known = facts.counts is not None or len(facts.operators) > 0 or facts.seconds is not None
+    if not known or (by == "launches" and facts.must_bytes is None and facts.counts is None):
+        return Explanation(facts, "", "too little is known to say what decides", (), parts)
+    if facts.share is not None and facts.share >= SATURATED:
+        sentence = f"{_measured(facts)}: {facts.share:.0%} of {facts.share_of}"
+        return Explanation(facts, _of_share(facts.share_of), sentence, (), parts)
+    found = sorted(_findings(facts), key=lambda one: -one.gain)
+    took = facts.seconds
+    if took is not None and not found and took > UNEXPLAINED * max(parts.values()):
+        sentence = (
+            f"{_measured(facts)}, where {by} would take {micro(parts[by])}: the counts show no "
+            "cause; counters may (assay profile --ncu)"
+        )
+        return Explanation(facts, "", sentence, (), parts)
+    return Explanation(facts, BOUND[by], _sentence(facts, by, parts[by]), tuple(found), parts)
+
+
+def _findings(facts: Facts) -> list[Finding]:
+    model = costs.seconds(facts)
+    seen = []
+    for cause, (look, advice) in causes.CAUSES.items():
+        said = look(facts)
+        if said is not None:
+            seen.append((model / costs.seconds(facts, (cause,)), cause, said, advice))
+    seen = [one for one in seen if one[0] >= WORTH]
+    most = max((gain for gain, *_ in seen), default=0.0)
+    made = []
+    for gain, cause, (evidence, confidence), advice in seen:
+        how = _modelled(facts, cause)
+        measured = _of_measured(facts, cause) if gain == most else None
+        if measured is not None:
+            gain, how = measured
+            confidence = f"{confidence}, {MEASURED}"
+            if gain < WORTH:
+                continue  # it is as fast already as it would be without
+        advised = causes.lift(facts) if cause == OCCUPANCY else advice
+        made.append(Finding(cause, evidence, gain, how, confidence, advised))
+    return made
+
+
+def _modelled(facts: Facts, cause: str) -> str:
+    now, after = costs.seconds(facts), costs.seconds(facts, (cause,))
+    part, left = costs.deciding(facts), costs.deciding(facts, (cause,))
+    return f"{part} takes {micro(now)}; without it {left} decides, {micro(after)}"
+
+
+def _of_measured(facts: Facts, cause: str) -> tuple[float, str] | None:
+    """(gain, arithmetic) of the first cause, which is held to account for all that was measured
+    beyond the model; None where nothing was measured."""
+    wall, queued = facts.wall_seconds, facts.host_seconds
+    if cause in (LAUNCHES, HOST) and wall is not None and queued is not None:
+        one = queued / costs.kernels(facts) + facts.card.launch_seconds + (facts.sync_seconds or 0)
+        said = f"{micro(wall)} until the host goes on (measured); one kernel: {micro(one)}"
+        return wall / one, said
+    if facts.seconds is None:
+        return None
+    left, after = costs.deciding(facts, (cause,)), costs.seconds(facts, (cause,))
+    return facts.seconds / after, f"{_measured(facts)}; without it {left}, {micro(after)}"
+
+
+def _sentence(facts: Facts, by: str, seconds: float) -> str:
+    basis = f"{micro(seconds)} by the model, {facts.card.source}"
+    if facts.seconds is not None:
+        basis = f"{_measured(facts)}, {basis}"
+    return f"{BOUND[by]} decides: {DOES[by]} takes {basis}"
+
+
+def _measured(facts: Facts) -> str:
+    assert facts.seconds is not None
+    method = f" ({facts.method})" if facts.method else ""
+    return f"{micro(facts.seconds)} measured{method}"
+
+
+def _of_share(name: str) -> str:
+    return (
+        "compute"
+        if "FMA" in name or "matrix" in name
+        else ("launches" if name == "empty launch" else "memory")
+    )

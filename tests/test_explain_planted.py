@@ -1,0 +1,109 @@
+"""The planted slow kernels, their twins and sound kernels, under random names, without a GPU."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from planted import Planted, planted, table
+
+from assay.explain import Explanation, explain
+from assay.explain.cards import of_architecture
+from assay.explain.gathering import chosen, facts_of
+from assay.session import Session
+from assay.target import Target, parse
+from assay.types import Row
+
+LIBRARY = [("softmax", "cuda/online"), ("softmax", "triton"), ("square", "cuda/vectorised")]
+
+
+def explained(session: Session, target: Target, variant: str) -> Explanation:
+    wanted = chosen(session, target, variant, {})
+    return explain(facts_of(session, target, wanted, of_architecture("sm_90")))
+
+
+def first(found: Explanation) -> str:
+    """The first finding's cause; empty for nothing left to gain."""
+    assert found.facts.unknown == ()
+    assert found.bound
+    return found.findings[0].cause if found.findings else ""
+
+
+def test_a_planted_cause_is_named_under_any_name(session: Session, tmp_path: Path) -> None:
+    every = list(planted(tmp_path, 11))
+    slow = next(one for one in every if one.known == "gather cuda/slow")
+    text = slow.path.read_text()
+    assert not any(word in text for word in ("slow", "twin", "EXPECT", "reversed", "low occ"))
+    found = explained(session, parse(f"{slow.path}:{slow.op}"), slow.variant)
+    assert first(found) == slow.cause == "low occupancy"
+    assert found.findings[0].gain > 5
+    assert "shared memory" in found.findings[0].evidence
+
+
+def test_there_are_twelve_with_twins_and_enough_sound_ones(tmp_path: Path) -> None:
+    every = list(planted(tmp_path, 5))
+    slow = [one for one in every if one.cause]
+    assert len(slow) == len({one.cause for one in slow}) == 12
+    twins = {one.known.split()[0] for one in every if one.known.endswith("twin")}
+    assert twins == {one.known.split()[0] for one in slow}
+    assert len([one for one in every if one.known.endswith("sound")]) + len(LIBRARY) >= 8
+
+
+@pytest.mark.full
+@pytest.mark.timeout(400)
+def test_every_cause_is_named_and_no_sound_kernel_is_advised(
+    session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    every = [*planted(tmp_path, random.randrange(1 << 30))]
+    said = [
+        (one.cause, first(explained(session, parse(f"{one.path}:{one.op}"), one.variant)))
+        for one in every
+    ]
+    said += [("", first(explained(session, parse(op), variant))) for op, variant in LIBRARY]
+    with capsys.disabled():
+        print("", *table(said), sep="\n")
+    wrong = [(one.known, pair) for one, pair in zip(every, said) if pair[0] != pair[1]]
+    assert not wrong
+    assert all(true == found for true, found in said)
+
+
+@pytest.mark.full
+def test_every_planted_kernel_is_right(judge: Callable[..., list[Row]], tmp_path: Path) -> None:
+    """On each case that takes a moment; the large ones are for a GPU."""
+    every: dict[tuple[Path, str], list[Planted]] = {}
+    for one in planted(tmp_path, 3):
+        every.setdefault((one.path, one.op), []).append(one)
+    for (path, op), ones in every.items():
+        case = {"scale": {"rows": 128, "n": 256}}.get(ones[0].known.split()[0])
+        names = tuple(one.variant for one in ones)
+        rows = judge(parse(f"{path}:{op}"), variants=names, case=case or _smallest(ones[0]))
+        assert {row.variant for row in rows} == set(names)
+        assert all(row.word == "right" for row in rows), [
+            (r.variant, r.word, r.reason) for r in rows
+        ]
+
+
+def _smallest(one: Planted) -> dict[str, int]:
+    return {
+        "access": {"row_sum": {"rows": 1024}, "total": {"n": 1 << 14}},
+        "inside": {"mix": {"n": 2048}, "kinds": {"n": 2048}, "polynomial": {"n": 2048}},
+        "launching": {
+            "iterate": {"n": 1 << 14},
+            "negate": {"n": 1 << 14},
+            "gather": {"n": 1 << 14},
+        },
+        "chains": {"small_chain": {"n": 4096}, "large_chain": {"n": 4096}, "sums": {"rows": 64}},
+        "sound": {
+            **{name: {"n": 1 << 13} for name in ("copied", "flipped", "scaled", "fused", "hard")},
+            "reduced": {"rows": 4},
+        },
+    }[_file(one)][one.known.split()[0]]
+
+
+def _file(one: Planted) -> str:
+    from planted import FOLDER
+
+    op = one.known.split()[0]
+    return next(p.stem for p in FOLDER.glob("*.py") if f'"{op}": {{' in p.read_text())
