@@ -32,7 +32,7 @@ Parameters = dict[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large the network is: channels of two blocks, hidden features, classes, side of images."""
+    """Sizes of the network: channels of two blocks, hidden features, classes, an image's side."""
 
     first: int = 16
     second: int = 32

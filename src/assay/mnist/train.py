@@ -81,6 +81,14 @@ def order(seed: int, epoch: int, count: int) -> torch.Tensor:
     return torch.randperm(count, generator=generator)
 
 
+def steps_per_epoch(plan: Plan, data: Data) -> int:
+    """How many batches the digits make; one digit left over waits for another epoch's order."""
+    whole, rest = divmod(len(data.train), plan.batch)
+    if not whole and rest < 2:
+        raise AssayError(f"{len(data.train)} training digit: a batch has at least 2")
+    return whole + (rest > 1)
+
+
 def train(
     state: State,
     data: Data,
@@ -103,9 +111,7 @@ def train(
         )
     net = network(plan, state.parameters)
     images, labels = _placed(data.train, net.device)
-    per_epoch = -(-len(data.train) // plan.batch)
-    if len(data.train) % plan.batch == 1:
-        per_epoch -= 1  # no batch of one digit: the order of another epoch takes it in
+    per_epoch = steps_per_epoch(plan, data)
     last = min(until if until is not None else per_epoch * plan.epochs, per_epoch * plan.epochs)
     losses, accuracies = list(state.losses), list(state.accuracies)
 
