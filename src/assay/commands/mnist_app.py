@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -45,9 +46,18 @@ def train(
 ) -> None:
     """Train: loss curve, accuracy, a checkpoint from which it goes on bit for bit."""
     given = locals()
+    yielding_threads()
     from . import digits
 
     digits.train(given)
+
+
+def yielding_threads() -> None:
+    """Threads of OpenMP that wait give their processor away; it reads this when it is loaded.
+
+    They would spin: on 2 cores that others use too, a step took ten times as long.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 @app.command()
@@ -56,6 +66,7 @@ def predict(
     checkpoint: Checkpoint = KEPT,
 ) -> None:
     """Read digits: what each image is, and how sure the network is."""
+    yielding_threads()
     from . import digits
 
     digits.predict(image, checkpoint)

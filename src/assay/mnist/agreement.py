@@ -1,0 +1,72 @@
+"""How far a network's gradients and losses are from those of PyTorch, and what is allowed.
+
+Of a parameter's gradient g and the truth t, the error is max|g - t| / max(max|t|, floor). A bias in
+front of batchnorm has the gradient 0, so t alone is no measure: the floor is FLOOR times the largest
+gradient of the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from .model import Parameters
+from .twin import Twin
+
+GRADIENT = {"float64": 1e-11, "float32": 1e-4, "tf32": 1e-2, "bf16": 1e-2}
+"""Largest error of a gradient, by class of precision."""
+FLOOR = 1e-2
+LOSS = 0.02
+"""Largest difference of two loss curves, of their windows' means, as a share of the first loss."""
+WINDOW = 10
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The error of one parameter's gradient, and whether it is allowed."""
+
+    name: str
+    error: float
+    allowed: float
+
+    @property
+    def holds(self) -> bool:
+        return bool(self.error <= self.allowed)  # not for a NaN
+
+
+def truth(
+    parameters: Mapping[str, torch.Tensor],
+    images: torch.Tensor,
+    labels: torch.Tensor,
+    order: torch.Tensor,
+) -> Parameters:
+    """The gradients by autograd in float64 on the CPU, of these digits and parameters."""
+    twin = Twin({name: value.detach().cpu().double() for name, value in parameters.items()})
+    twin.forward(*twin.load(images.cpu(), labels.cpu(), order.cpu()))
+    return dict(twin.backward())
+
+
+def gradients(
+    found: Mapping[str, torch.Tensor], true: Mapping[str, torch.Tensor], precision: str
+) -> list[Agreement]:
+    """The agreement of every parameter's gradient, in the order of the truth."""
+    floor = FLOOR * max(float(t.abs().max()) for t in true.values())
+    made = []
+    for name, t in true.items():
+        error = float((found[name].detach().cpu().double() - t).abs().max())
+        scale = max(float(t.abs().max()), floor)
+        made.append(Agreement(name, error / scale, GRADIENT[precision]))
+    return made
+
+
+def curves(found: Sequence[float], true: Sequence[float]) -> float:
+    """Largest difference of the means of WINDOW losses, as a share of the first true loss."""
+    if len(found) != len(true) or len(true) < WINDOW:
+        raise ValueError(f"{len(found)} and {len(true)} losses; two curves of at least {WINDOW}")
+    last = len(true) - WINDOW + 1
+    differences = [
+        abs(sum(found[i : i + WINDOW]) - sum(true[i : i + WINDOW])) / WINDOW for i in range(last)
+    ]
+    return max(differences, key=lambda d: float("inf") if d != d else d) / true[0]
