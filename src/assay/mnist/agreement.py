@@ -1,7 +1,7 @@
 """How far a network's gradients and losses are from those of PyTorch, and what is allowed.
 
-Of a parameter's gradient g and the truth t, the error is max|g - t| / max(max|t|, floor). A bias in
-front of batchnorm has the gradient 0, so t alone is no measure: the floor is FLOOR times the largest
+Of a gradient g and the truth t, the error is max|g - t| / max(max|t|, floor). A bias that stands in
+front of batchnorm has the gradient 0, so t alone is no measure: floor is FLOOR times the largest
 gradient of the network.
 """
 
