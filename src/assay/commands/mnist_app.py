@@ -84,3 +84,33 @@ def show(
     from . import digits
 
     digits.show(digit, data, download, png, part)
+
+
+@app.command()
+def race(
+    data: Data = None,
+    download: Download = False,
+    batch: Annotated[int, typer.Option("--batch", min=2, help="Digits of a step.")] = 256,
+    steps: Annotated[int, typer.Option("--steps", min=10, help="Steps of each.")] = 100,
+    seed: Annotated[int, typer.Option("--seed", help="Weights and order.")] = 0,
+    peers: Annotated[
+        list[str] | None, typer.Option("--peer", help="Only these, ours among them.")
+    ] = None,
+) -> None:
+    """Race PyTorch: same digits, weights and batches, in turns; no winner unless all agrees."""
+    yielding_threads()
+    from . import racing
+
+    racing.race(data, download, batch, steps, seed, peers or [])
+
+
+@app.command()
+def export(
+    to: Annotated[Path, typer.Argument(metavar="FILE.onnx", help="A new file.")],
+    checkpoint: Checkpoint = KEPT,
+) -> None:
+    """Write the network as ONNX, and compare it with ours in ONNX Runtime."""
+    yielding_threads()
+    from . import racing
+
+    racing.export(checkpoint, to)

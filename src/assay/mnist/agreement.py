@@ -1,8 +1,8 @@
 """How far a network's gradients and losses are from those of PyTorch, and what is allowed.
 
-Of a gradient g and the truth t, the error is max|g - t| / max(max|t|, floor). A bias that stands in
-front of batchnorm has the gradient 0, so t alone is no measure: floor is FLOOR times the largest
-gradient of the network.
+Of a gradient g and the truth t, the error is max|g - t| / max|t of the layer|. The layer, because a
+bias in front of batchnorm has the gradient 0 and what is found of it is rounding alone: it is
+measured by the gradient of the weights beside it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ import torch
 from .model import Parameters
 from .twin import Twin
 
-GRADIENT = {"float64": 1e-11, "float32": 1e-4, "tf32": 1e-2, "bf16": 1e-2}
-"""Largest error of a gradient, by class of precision."""
-FLOOR = 1e-2
+GRADIENT = {"float64": 1e-11, "float32": 1e-3, "tf32": 1e-2, "bf16": 1e-2}
+"""Largest error of a gradient, by class of precision.
+
+float32: eager itself was seen 1.5e-4 away at a batch of 64. Where two pixels of a window differ by
+less than a rounding, the pooling chooses another than in float64, and so does its gradient.
+"""
 LOSS = 0.02
 """Largest difference of two loss curves, of their windows' means, as a share of the first loss."""
 WINDOW = 10
@@ -52,12 +55,14 @@ def gradients(
     found: Mapping[str, torch.Tensor], true: Mapping[str, torch.Tensor], precision: str
 ) -> list[Agreement]:
     """The agreement of every parameter's gradient, in the order of the truth."""
-    floor = FLOOR * max(float(t.abs().max()) for t in true.values())
+    largest: dict[str, float] = {}
+    for name, t in true.items():
+        layer = name.partition(".")[0]
+        largest[layer] = max(largest.get(layer, 0.0), float(t.abs().max()))
     made = []
     for name, t in true.items():
         error = float((found[name].detach().cpu().double() - t).abs().max())
-        scale = max(float(t.abs().max()), floor)
-        made.append(Agreement(name, error / scale, GRADIENT[precision]))
+        made.append(Agreement(name, error / largest[name.partition(".")[0]], GRADIENT[precision]))
     return made
 
 

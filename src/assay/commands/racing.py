@@ -1,0 +1,97 @@
+"""`assay mnist race` and `assay mnist export`: the table of a race, and the file of a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from ..errors import AssayError
+from ..mnist import checkpoint, data, onnx_file
+from ..mnist import race as racing
+from ..mnist.train import EVALUATED, network
+from ..report.units import seconds
+
+console = Console(highlight=False, soft_wrap=True)
+WIDTH = 132
+"""Of the table: a pipe has 80 columns, which would cut every number in two."""
+
+
+def race(
+    folder: Path | None, download: bool, batch: int, steps: int, seed: int, peers: list[str]
+) -> None:
+    """Races and prints: phases, ratios with their intervals, and who wins or why nobody does."""
+    found = data.load(folder, download=download)
+    picked = racing.chosen(peers)
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("racing", total=steps + racing.WARM)
+        ran = racing.race(
+            found, picked, batch=batch, steps=steps, seed=seed,
+            seen=lambda done: progress.update(task, completed=done),
+        )  # fmt: skip
+    console.print(f"{found.source}; batch {batch}, {steps} steps in rounds, seed {seed}")
+    Console(highlight=False, width=max(WIDTH, console.width)).print(table(ran))
+    for comparison in racing.judged(ran):
+        console.print(sentence(comparison))
+    console.print("wall time on the host, each phase waited for; the first steps are not counted")
+
+
+def table(ran: list[racing.Ran]) -> Table:
+    """Medians of the phases and the total with its 95 % interval, and what must agree."""
+    made = Table(box=None, pad_edge=False)
+    for name in ("", *racing.PHASES, "total", "95 %", "first", "loss", "held out", "gradients"):
+        made.add_column(name, justify="left" if not name else "right")
+    for r in sorted(ran, key=lambda r: r.median("total")[1]):
+        low, middle, high = r.median("total")
+        worst = max(r.agreements, key=lambda a: a.error)
+        made.add_row(
+            r.name + (" (ours)" if r.peer.ours else ""),
+            *(seconds(r.median(phase)[1]) for phase in racing.PHASES),
+            seconds(middle),
+            f"{seconds(low)} to {seconds(high)}",
+            seconds(r.first),
+            f"{r.losses[-1]:.4f}",
+            f"{r.accuracy:.1%}",
+            f"{worst.error:.0e} of {worst.allowed:.0e}",
+        )
+    return made
+
+
+def sentence(c: racing.Comparison) -> str:
+    """One comparison in words."""
+    if c.word == "no winner":
+        return f"no winner against {c.peer}: {'; '.join(c.reasons)}"
+    said = {
+        "faster": f"{c.ratio:.2f} times faster than {c.peer}",
+        "slower": f"{1 / c.ratio:.2f} times slower than {c.peer}",
+        "same": f"no faster and no slower than {c.peer}",
+        "cannot tell": f"cannot tell from {c.peer}",
+    }[c.word]
+    return f"ours is {said} (their time over ours: {c.low:.2f} to {c.high:.2f}, 95 %)"
+
+
+def export(kept: Path, to: Path) -> None:
+    """Writes the network as ONNX and compares its logits in ONNX Runtime with ours."""
+    state = checkpoint.load(kept)
+    onnx_file.write(state, to)
+    print(f"written to {to}: opset {onnx_file.OPSET}, batchnorm by the statistics of its batch")
+    net, test = network(state.plan, state.parameters), data.sample().test
+    images = torch.from_numpy(test.images[:EVALUATED].copy()).to(net.device)
+    labels = torch.from_numpy(test.labels[:EVALUATED].copy()).to(net.device)
+    x, _ = net.load(images, labels, torch.arange(len(images), device=net.device))
+    ours = net.logits(x).cpu().numpy()
+    found = onnx_file.logits(to, x.cpu().numpy())
+    off = onnx_file.difference(found, ours)
+    if not off <= onnx_file.ALLOWED:
+        raise AssayError(
+            f"{to}: its logits in ONNX Runtime are {off:.1e} of the largest away from ours, "
+            f"allowed {onnx_file.ALLOWED:.0e}: do not use it, and report this"
+        )
+    same = (found.argmax(1) == ours.argmax(1)).sum()
+    print(
+        f"ONNX Runtime agrees on {len(ours):,} digits of the sample: logits within {off:.1e} of "
+        f"the largest, {same:,} digits read alike"
+    )
