@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,14 +15,18 @@ import pytest
 import torch
 
 from assay import AssayError
-from assay.mnist import agreement, checkpoint, data, train
+from assay.mnist import agreement, checkpoint, data, layers, train
 from assay.mnist.backends import PARTS, chosen, variant_of
 from assay.mnist.data import Data, Digits
 from assay.mnist.layers.batchnorm2d import batchnorm2d, batchnorm2d_grad
 from assay.mnist.model import LAYERS, LOSS, Sizes, check, digest, initial
 from assay.mnist.network import Network
 from assay.mnist.twin import Twin, from_torch
+from assay.simt import Watch
 
+NAIVE = re.findall(
+    r"__global__ void (\w+)", (Path(layers.__file__).parent / "naive.cu").read_text()
+)
 SMALL = Sizes(first=3, second=5, hidden=7)
 
 
@@ -62,6 +67,22 @@ def test_gradients_of_the_whole_network_are_those_of_autograd(few, sizes, dtype,
     assert not wrong
     twin = Twin(initial(sizes, 3, "float64"))
     assert loss == pytest.approx(stepped(twin, few.train, order)[0], rel=1e-6)
+
+
+@pytest.mark.full
+def test_a_step_of_the_gpu_is_that_of_autograd_by_its_compiled_code(few):
+    """The whole network by the naive CUDA, each kernel translated and run on the CPU."""
+    parameters, order = initial(SMALL, 3, "float64"), torch.arange(4)
+    watch = Watch()
+    net = Network(parameters, "cuda", watch=watch)
+    _, found = stepped(net, few.train, order)
+    true = agreement.truth(parameters, *tensors(few.train), order)
+    assert not [a for a in agreement.gradients(found, true, "float64") if not a.holds]
+    net.update(0.05)
+    for name, value in net.parameters.items():
+        assert torch.allclose(value, parameters[name] - 0.05 * true[name], rtol=1e-9, atol=1e-12)
+    assert not watch.faults
+    assert len(watch.programs) == len(NAIVE), "every kernel was launched"
 
 
 def test_the_comparison_notices_a_wrong_gradient(few):

@@ -174,6 +174,7 @@ PARENT_SIDE = [
     "commands.caching",
     "commands.comparing",
     "commands.geometry",
+    "commands.mnist_app",
     "commands.roofs",
     "pipeline",
     "session",
@@ -274,7 +275,7 @@ def test_the_wheel_holds_every_source(tmp_path: Path) -> None:
     )
     (wheel,) = tmp_path.glob("*.whl")
     packed = set(zipfile.ZipFile(wheel).namelist())
-    kinds = (".py", ".cu", ".cpp", ".cuh", ".h")
+    kinds = (".py", ".cu", ".cpp", ".cuh", ".h", ".gz")
     wanted = {
         path.relative_to(PACKAGE.parent).as_posix()
         for path in PACKAGE.rglob("*")

@@ -16,7 +16,7 @@ from ..mnist.train import EVALUATED, network
 from ..report.units import seconds
 
 console = Console(highlight=False, soft_wrap=True)
-WIDTH = 132
+WIDTH = 150
 """Of the table: a pipe has 80 columns, which would cut every number in two."""
 
 
@@ -43,7 +43,7 @@ def table(ran: list[racing.Ran]) -> Table:
     """Medians of the phases and the total with its 95 % interval, and what must agree."""
     made = Table(box=None, pad_edge=False)
     for name in ("", *racing.PHASES, "total", "95 %", "first", "loss", "held out", "gradients"):
-        made.add_column(name, justify="left" if not name else "right")
+        made.add_column(name, justify="left" if not name else "right", no_wrap=True)
     for r in sorted(ran, key=lambda r: r.median("total")[1]):
         low, middle, high = r.median("total")
         worst = max(r.agreements, key=lambda a: a.error)
@@ -65,12 +65,12 @@ def sentence(c: racing.Comparison) -> str:
     if c.word == "no winner":
         return f"no winner against {c.peer}: {'; '.join(c.reasons)}"
     said = {
-        "faster": f"{c.ratio:.2f} times faster than {c.peer}",
-        "slower": f"{1 / c.ratio:.2f} times slower than {c.peer}",
-        "same": f"no faster and no slower than {c.peer}",
-        "cannot tell": f"cannot tell from {c.peer}",
+        "faster": f"ours is {c.ratio:.2f} times faster than {c.peer}",
+        "slower": f"ours is {1 / c.ratio:.2f} times slower than {c.peer}",
+        "same": f"ours is no faster and no slower than {c.peer}",
+        "cannot tell": f"which is faster, ours or {c.peer}, this does not tell",
     }[c.word]
-    return f"ours is {said} (their time over ours: {c.low:.2f} to {c.high:.2f}, 95 %)"
+    return f"{said} (their time over ours: {c.low:.2f} to {c.high:.2f}, 95 %)"
 
 
 def export(kept: Path, to: Path) -> None:

@@ -44,13 +44,16 @@ class _Ran:
 class Network:
     """A network in training: `load`, `forward`, `backward`, `update` are the phases of a step."""
 
-    def __init__(self, parameters: Mapping[str, torch.Tensor], backend: str = "cpp"):
+    def __init__(
+        self, parameters: Mapping[str, torch.Tensor], backend: str = "cpp", *, watch: Any = None
+    ):
         """parameters: all of one dtype, copied. backend: `cpp`, `cpp,conv2=torch`: see `chosen`.
 
+        watch: an `assay.simt.Watch` that runs CUDA kernels on the CPU, where there is no GPU.
         Raises AssayError for a back end that there is not, or that can't run here.
         """
-        self._backends = chosen(backend)
-        self.device = device_of(self._backends)
+        self._backends, self._watch = chosen(backend), watch
+        self.device = "cpu" if watch is not None else device_of(self._backends)
         self.parameters: Parameters = {
             name: value.detach().clone().contiguous().to(self.device)
             for name, value in parameters.items()
@@ -79,7 +82,9 @@ class Network:
         case = Case({"dtype": dtype_name(self._dtype)})
         arch = _arch(self.device)
         knobs = variant.configurations()[0]
-        kernel = build(op, variant, knobs, case, inputs, specs, self.device, arch)
+        kernel = build(
+            op, variant, knobs, case, inputs, specs, self.device, arch, watch=self._watch
+        )
         filled = specs[len(op.mutates) :] if variant.fills else []
         return _Place(kernel, [torch.empty(s, dtype=d, device=self.device) for s, d in filled])
 

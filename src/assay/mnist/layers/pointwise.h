@@ -94,9 +94,9 @@ void cross_entropy_grad(T* dx, const T* dloss, const T* x, const int64_t* labels
 
 template <typename T>
 void sgd_step(T* w, const T* grad, double rate, int64_t n) {
-  const T lr = static_cast<T>(rate);
+  // In double, rounded once: the rate itself has no exact float.
 #pragma omp parallel for simd if (n > PARALLEL_FROM)
-  for (int64_t i = 0; i < n; ++i) w[i] -= lr * grad[i];
+  for (int64_t i = 0; i < n; ++i) w[i] = static_cast<T>(w[i] - rate * grad[i]);
 }
 
 template <typename T>

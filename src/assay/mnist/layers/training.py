@@ -37,10 +37,10 @@ load_batch: Op = Op(
     flops=lambda batch, h, w: 2 * batch * h * w,
     bytes=lambda batch, h, w, dtype: batch * (h * w * (1 + dtype_of(dtype).itemsize) + 17),
     supports=lambda digits: digits > 0 or "no digit to choose from",
-    excludes=[
+    excludes=tuple(
         f"unit:{kind}"  # it is 1
         for kind in ("nan", "inf", "masked", "zeros", "equal", "wide", "huge", "tiny", "denormal")
-    ],
+    ),
     cases=[
         dict(digits=7, batch=3, h=4, w=5, dtype="float32"),
         dict(digits=50, batch=13, h=7, w=9, dtype="float64"),
@@ -61,7 +61,7 @@ sgd_step: Op = Op(
     "sgd_step",
     stepped,
     step_inputs,
-    mutates="w",
+    mutates=("w",),
     flops=lambda n: 2 * n,
     bytes=lambda n, dtype: 3 * n * dtype_of(dtype).itemsize,
     cases=[
