@@ -10,10 +10,10 @@ import pytest
 from assay import AssayError
 from assay.commands import digits as command
 from assay.commands import racing
-from assay.mnist import checkpoint, data, onnx_file, png, predict, race, train
+from assay.mnist import checkpoint, data, onnx_file, png, predict, profile, race, train
 from assay.mnist.data import Data, Digits
 from assay.mnist.idx import DataError
-from assay.mnist.model import Sizes
+from assay.mnist.model import LAYERS, LOSS, Sizes, initial
 from assay.mnist.network import Network
 
 SMALL = Sizes(first=3, second=5, hidden=7)
@@ -81,6 +81,20 @@ def test_who_agrees_can_win_and_who_does_not_cannot(ran):
         assert found.word == "no winner"
         assert [said in reason for reason in found.reasons] == [True]
     assert "no winner against eager" in racing.sentence(found)
+
+
+def test_a_profile_has_every_kernel_of_a_step(few):
+    net = Network(initial(SMALL, 0))
+    spent = profile.profile(net, few, batch=16, steps=10)
+    layers = [*LAYERS, LOSS]
+    forward = [(layer.name, layer.op.name) for layer in layers]
+    backward = [(layer.name, layer.gradient.name) for layer in reversed(layers)]
+    wanted = [("load", "load_batch"), *forward, *backward, ("update", "sgd_step")]
+    assert [(s.layer, s.op) for s in spent] == wanted
+    assert all(len(s.seconds) == 10 and min(s.seconds) > 0 for s in spent)
+    assert net.around is None
+    with pytest.raises(AssayError, match="fewer than 10 steps tell nothing"):
+        profile.profile(net, few, batch=16, steps=9)
 
 
 def test_only_equal_precision_is_compared(ran):

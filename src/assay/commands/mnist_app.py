@@ -105,6 +105,24 @@ def race(
 
 
 @app.command()
+def profile(
+    data: Data = None,
+    download: Download = False,
+    backend: Annotated[
+        str, typer.Option("--backend", help="cpp, torch, cuda; cpp,conv2=torch.")
+    ] = "cpp",
+    batch: Annotated[int, typer.Option("--batch", min=2, help="Digits of a step.")] = 256,
+    steps: Annotated[int, typer.Option("--steps", min=10, help="Steps that count.")] = 30,
+    seed: Annotated[int, typer.Option("--seed", help="Weights and order.")] = 0,
+) -> None:
+    """Where a step's time goes: a table of every layer, forward and backward."""
+    yielding_threads()
+    from . import racing
+
+    racing.profile(data, download, backend, batch, steps, seed)
+
+
+@app.command()
 def export(
     to: Annotated[Path, typer.Argument(metavar="FILE.onnx", help="A new file.")],
     checkpoint: Checkpoint = KEPT,

@@ -1,4 +1,4 @@
-"""`assay mnist race` and `assay mnist export`: the table of a race, and the file of a network."""
+"""`assay mnist race`, `profile`, `export`: tables of a race and of layers, the network as a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from rich.table import Table
 
 from ..errors import AssayError
 from ..mnist import checkpoint, data, onnx_file
+from ..mnist import profile as profiling
 from ..mnist import race as racing
+from ..mnist.model import Sizes, initial
+from ..mnist.network import Network
 from ..mnist.train import EVALUATED, network
 from ..report.units import seconds
 
@@ -71,6 +74,26 @@ def sentence(c: racing.Comparison) -> str:
         "cannot tell": f"which is faster, ours or {c.peer}, this does not tell",
     }[c.word]
     return f"{said} (their time over ours: {c.low:.2f} to {c.high:.2f}, 95 %)"
+
+
+def profile(
+    folder: Path | None, download: bool, backend: str, batch: int, steps: int, seed: int
+) -> None:
+    """Prints the seconds of every layer, forward and backward, and their shares of the sum."""
+    found = data.load(folder, download=download)
+    net = Network(initial(Sizes(), seed), backend)
+    spent = profiling.profile(net, found, batch=batch, steps=steps, seed=seed)
+    whole = sum(s.median[1] for s in spent)
+    made = Table(box=None, pad_edge=False)
+    for name in ("layer", "kernel", "median", "95 %", "share"):
+        made.add_column(name, justify="left" if name in ("layer", "kernel") else "right")
+    for s in spent:
+        low, middle, high = s.median
+        interval = f"{seconds(low)} to {seconds(high)}"
+        made.add_row(s.layer, s.op, seconds(middle), interval, f"{middle / whole:.1%}")
+    console.print(f"{backend}, batch {batch}, {steps} steps on {net.device}; {found.source}")
+    console.print(made)
+    console.print(f"sum of medians {seconds(whole)}; each kernel is waited for by itself")
 
 
 def export(kept: Path, to: Path) -> None:

@@ -6,7 +6,8 @@ allocates nothing. Gradients are written, not added to: there is nothing to set 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +64,8 @@ class Network:
         self._unit = torch.ones(1, dtype=self._dtype, device=self.device)
         self._places: dict[Any, _Place] = {}
         self._ran: list[_Ran] = []
+        self.around: Callable[[str, str], AbstractContextManager[None]] | None = None
+        """Entered around each call of a kernel with the layer's and the Op's name: see profile."""
 
     def _run(self, op: Op, part: str, inputs: Sequence[Any]) -> list[torch.Tensor]:
         tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
@@ -70,7 +73,7 @@ class Network:
         place = self._places.get(key)
         if place is None:
             place = self._places[key] = self._build(op, self._backends[part], tuple(inputs))
-        with torch.no_grad():
+        with torch.no_grad(), self.around(part, op.name) if self.around else nullcontext():
             made: list[torch.Tensor] = place.kernel.run(place.outputs, list(inputs))
         return made
 
