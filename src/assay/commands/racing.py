@@ -1,4 +1,4 @@
-"""`assay mnist race`, `profile`, `export`: tables of a race and of layers, the network as a file."""
+"""`assay mnist race`, `profile`, `export`: tables of a race and of layers, the network's file."""
 
 from __future__ import annotations
 
