@@ -49,8 +49,9 @@ batchnorm2d: Op = Op(
     # Squares that overflow, and inf * 0.
     excludes=("x:huge", "w:inf"),
     cases=[
-        dict(batch=2, channels=3, h=2, w=2, dtype="float32"),
-        dict(batch=3, channels=5, h=7, w=11, dtype="float64"),
+        # Enough values in a channel for its gradient not to be what cancelling leaves; and not in
+        # float64, in which the truth is no better than what is judged.
+        dict(batch=3, channels=5, h=7, w=11, dtype="float32"),
         dict(batch=8, channels=16, h=28, w=28, dtype="float32"),
         dict(batch=8, channels=32, h=14, w=14, dtype="float32"),
     ],

@@ -212,11 +212,11 @@ __global__ void row_sum(T* sums, const T* x, i64 rows, i64 columns) {
 }
 
 template <typename T>
-__device__ T log_sum(const T* x, i64 classes) {
+__device__ T loss_of(const T* x, i64 label, i64 classes) {
   T most = x[0], sum = 0;
   for (i64 j = 1; j < classes; ++j) most = x[j] > most ? x[j] : most;
   for (i64 j = 0; j < classes; ++j) sum += exp(x[j] - most);
-  return most + log(sum);
+  return log(sum) + (most - x[label]);  // exact where the label is the largest
 }
 
 template <typename T>
@@ -224,7 +224,7 @@ __global__ void cross_entropy(T* loss, const T* x, const i64* labels, i64 rows, 
   constexpr int BLOCK = 256;
   T sum = 0;
   for (i64 r = threadIdx.x; r < rows; r += BLOCK)
-    sum += log_sum(x + r * classes, classes) - x[r * classes + labels[r]];
+    sum += loss_of(x + r * classes, labels[r], classes);
   sum = assay::block_reduce<BLOCK>(sum, assay::Sum{});
   if (threadIdx.x == 0) *loss = sum / T(rows);
 }
