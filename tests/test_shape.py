@@ -180,6 +180,7 @@ PARENT_SIDE = [
     "commands.geometry",
     "commands.explaining",
     "commands.profiling",
+    "commands.mnist_app",
     "commands.roofs",
     "commands.showing",
     "pipeline",
@@ -281,7 +282,7 @@ def test_the_wheel_holds_every_source(tmp_path: Path) -> None:
     )
     (wheel,) = tmp_path.glob("*.whl")
     packed = set(zipfile.ZipFile(wheel).namelist())
-    kinds = (".py", ".cu", ".cpp", ".cuh", ".h")
+    kinds = (".py", ".cu", ".cpp", ".cuh", ".h", ".gz")
     wanted = {
         path.relative_to(PACKAGE.parent).as_posix()
         for path in PACKAGE.rglob("*")

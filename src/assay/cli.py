@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from . import cli_inside
+from .commands.mnist_app import app as mnist_app
 from .errors import AssayError
 from .options import (
     Arch,
@@ -282,6 +283,9 @@ def selftest_clock(
     from .commands import ruler
 
     raise typer.Exit(ruler.clock(device, processes, comparisons, as_json=as_json))
+
+
+app.add_typer(mnist_app, name="mnist")
 
 
 @app.callback(invoke_without_command=True)

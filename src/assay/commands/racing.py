@@ -1,0 +1,120 @@
+"""`assay mnist race`, `profile`, `export`: tables of a race and of layers, the network's file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from ..errors import AssayError
+from ..mnist import checkpoint, data, onnx_file
+from ..mnist import profile as profiling
+from ..mnist import race as racing
+from ..mnist.model import Sizes, initial
+from ..mnist.network import Network
+from ..mnist.train import EVALUATED, network
+from ..report.units import seconds
+
+console = Console(highlight=False, soft_wrap=True)
+WIDTH = 150
+"""Of the table: a pipe has 80 columns, which would cut every number in two."""
+
+
+def race(
+    folder: Path | None, download: bool, batch: int, steps: int, seed: int, peers: list[str]
+) -> None:
+    """Races and prints: phases, ratios with their intervals, and who wins or why nobody does."""
+    found = data.load(folder, download=download)
+    picked = racing.chosen(peers)
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("racing", total=steps + racing.WARM)
+        ran = racing.race(
+            found, picked, batch=batch, steps=steps, seed=seed,
+            seen=lambda done: progress.update(task, completed=done),
+        )  # fmt: skip
+    console.print(f"{found.source}; batch {batch}, {steps} steps in rounds, seed {seed}")
+    Console(highlight=False, width=max(WIDTH, console.width)).print(table(ran))
+    for comparison in racing.judged(ran):
+        console.print(sentence(comparison))
+    console.print("wall time on the host, each phase waited for; the first steps are not counted")
+
+
+def table(ran: list[racing.Ran]) -> Table:
+    """Medians of the phases and the total with its 95 % interval, and what must agree."""
+    made = Table(box=None, pad_edge=False)
+    for name in ("", *racing.PHASES, "total", "95 %", "first", "loss", "held out", "gradients"):
+        made.add_column(name, justify="left" if not name else "right", no_wrap=True)
+    for r in sorted(ran, key=lambda r: r.median("total")[1]):
+        low, middle, high = r.median("total")
+        worst = max(r.agreements, key=lambda a: a.error)
+        made.add_row(
+            r.name + (" (ours)" if r.peer.ours else ""),
+            *(seconds(r.median(phase)[1]) for phase in racing.PHASES),
+            seconds(middle),
+            f"{seconds(low)} to {seconds(high)}",
+            seconds(r.first),
+            f"{r.losses[-1]:.4f}",
+            f"{r.accuracy:.1%}",
+            f"{worst.error:.0e} of {worst.allowed:.0e}",
+        )
+    return made
+
+
+def sentence(c: racing.Comparison) -> str:
+    """One comparison in words."""
+    if c.word == "no winner":
+        return f"no winner against {c.peer}: {'; '.join(c.reasons)}"
+    said = {
+        "faster": f"ours is {c.ratio:.2f} times faster than {c.peer}",
+        "slower": f"ours is {1 / c.ratio:.2f} times slower than {c.peer}",
+        "same": f"ours is no faster and no slower than {c.peer}",
+        "cannot tell": f"which is faster, ours or {c.peer}, this does not tell",
+    }[c.word]
+    return f"{said} (their time over ours: {c.low:.2f} to {c.high:.2f}, 95 %)"
+
+
+def profile(
+    folder: Path | None, download: bool, backend: str, batch: int, steps: int, seed: int
+) -> None:
+    """Prints the seconds of every layer, forward and backward, and their shares of the sum."""
+    found = data.load(folder, download=download)
+    net = Network(initial(Sizes(), seed), backend)
+    spent = profiling.profile(net, found, batch=batch, steps=steps, seed=seed)
+    whole = sum(s.median[1] for s in spent)
+    made = Table(box=None, pad_edge=False)
+    for name in ("layer", "kernel", "median", "95 %", "share"):
+        made.add_column(name, justify="left" if name in ("layer", "kernel") else "right")
+    for s in spent:
+        low, middle, high = s.median
+        interval = f"{seconds(low)} to {seconds(high)}"
+        made.add_row(s.layer, s.op, seconds(middle), interval, f"{middle / whole:.1%}")
+    console.print(f"{backend}, batch {batch}, {steps} steps on {net.device}; {found.source}")
+    console.print(made)
+    console.print(f"sum of medians {seconds(whole)}; each kernel is waited for by itself")
+
+
+def export(kept: Path, to: Path) -> None:
+    """Writes the network as ONNX and compares its logits in ONNX Runtime with ours."""
+    state = checkpoint.load(kept)
+    onnx_file.write(state, to)
+    print(f"written to {to}: opset {onnx_file.OPSET}, batchnorm by the statistics of its batch")
+    net, test = network(state.plan, state.parameters), data.sample().test
+    images = torch.from_numpy(test.images[:EVALUATED].copy()).to(net.device)
+    labels = torch.from_numpy(test.labels[:EVALUATED].copy()).to(net.device)
+    x, _ = net.load(images, labels, torch.arange(len(images), device=net.device))
+    ours = net.logits(x).cpu().numpy()
+    found = onnx_file.logits(to, x.cpu().numpy())
+    off = onnx_file.difference(found, ours)
+    if not off <= onnx_file.ALLOWED:
+        raise AssayError(
+            f"{to}: its logits in ONNX Runtime are {off:.1e} of the largest away from ours, "
+            f"allowed {onnx_file.ALLOWED:.0e}: do not use it, and report this"
+        )
+    same = (found.argmax(1) == ours.argmax(1)).sum()
+    print(
+        f"ONNX Runtime agrees on {len(ours):,} digits of the sample: logits within {off:.1e} of "
+        f"the largest, {same:,} digits read alike"
+    )
