@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from planted import Planted, planted, table
+from slow_kernels import Planted, planted, table
 
 from assay.explain import Explanation, explain
 from assay.explain.cards import of_machine

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from planted import Planted, planted, table
+from slow_kernels import Planted, planted, table
 
 from assay.explain import Explanation, explain
 from assay.explain.cards import of_architecture
@@ -31,6 +31,7 @@ def first(found: Explanation) -> str:
     return found.findings[0].cause if found.findings else ""
 
 
+@pytest.mark.full
 def test_a_planted_cause_is_named_under_any_name(session: Session, tmp_path: Path) -> None:
     every = list(planted(tmp_path, 11))
     slow = next(one for one in every if one.known == "gather cuda/slow")
@@ -103,7 +104,7 @@ def _smallest(one: Planted) -> dict[str, int]:
 
 
 def _file(one: Planted) -> str:
-    from planted import FOLDER
+    from slow_kernels import FOLDER
 
     op = one.known.split()[0]
     return next(p.stem for p in FOLDER.glob("*.py") if f'"{op}": {{' in p.read_text())

@@ -118,10 +118,10 @@ CASES = [
 ON_CPU = [
     pytest.param(*one.values, id=one.id, marks=marks)
     for one in CASES
-    for first in [one.id.endswith(("-float32", "-int32", "-"))]
+    for first in [one.id.endswith(("-float32", "-int32", "-")) and "_grad" not in one.id]
     for marks in [pytest.mark.full if first else pytest.mark.gallery]
 ]
-"""The same: in one dtype for CI, in the others by `make test-gallery`."""
+"""The same: in one dtype for CI; gradients and other dtypes by `make test-gallery`."""
 
 
 def all_right(rows: list[Row]) -> set[str]:

@@ -146,6 +146,7 @@ op = assay.Op(
 """
 
 
+@pytest.mark.full
 def test_states_of_the_cache_are_kept_with_the_samples(judge: Judge) -> None:
     from assay.clock.protocol import Wish
 

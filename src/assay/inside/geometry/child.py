@@ -102,10 +102,8 @@ def _install(way: str, noted: Noted, arch: str) -> str:
     if way == "cuda":
         return arch
     number = int(multiprocessor(arch).arch.removeprefix("sm_"))
-    general = [known for known in KNOWN if known <= number and known < 90]
-    if number not in KNOWN and not general:
-        raise NotRun(f"{way} kernels are compiled here for {_listed()} and later, not for {arch}")
-    taken = f"sm_{number if number in KNOWN else max(general)}"
+    general = max(known for known in KNOWN if known < 90)
+    taken = f"sm_{number if number in KNOWN else general}"
     if way == "triton":
         from ...simt.adapters import triton
 
@@ -115,10 +113,6 @@ def _install(way: str, noted: Noted, arch: str) -> str:
 
         numba.install(noted.run, taken)
     return taken
-
-
-def _listed() -> str:
-    return ", ".join(f"sm_{known}" for known in KNOWN)
 
 
 def _launch(
