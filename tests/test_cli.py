@@ -114,7 +114,7 @@ def test_ctrl_c_keeps_what_was_judged_and_leaves_no_process(tmp_path: Path) -> N
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "ASSAY_TEST_MARK": str(tmp_path)},
+        env={**os.environ, "ASSAY_TEST_MARK": str(tmp_path), "PYTHONFAULTHANDLER": "1"},
     )
     runs = tmp_path / ".assay" / "runs"
     end = time.monotonic() + 60
@@ -124,7 +124,11 @@ def test_ctrl_c_keeps_what_was_judged_and_leaves_no_process(tmp_path: Path) -> N
             break
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    try:
+        out, err = process.communicate(timeout=30)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)  # says what each of its threads is at
+        pytest.fail(f"it did not end: {process.communicate()[1]}")
     assert process.returncode == 130, (out, err)
     assert "what was measured is kept" in err
     kept = [noun for noun in read(find_run("last", tmp_path)) if isinstance(noun, Row)]
