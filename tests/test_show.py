@@ -61,10 +61,12 @@ def shown(session: Session, target: str | Path, variant: str, arch: str = "sm_90
     [
         ("square", "triton"),
         ("square", "cuda/vectorised"),
-        ("square", "numba"),
         *(
-            pytest.param("softmax", variant, marks=pytest.mark.full)
-            for variant in ("triton", "cuda/online", "numba", "compiled")
+            pytest.param(op, variant, marks=pytest.mark.full)
+            for op, variant in (
+                ("square", "numba"),
+                *(("softmax", way) for way in ("triton", "cuda/online", "numba", "compiled")),
+            )
         ),
     ],
 )
