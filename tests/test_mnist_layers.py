@@ -15,8 +15,6 @@ def test_the_modules_are_those_of_the_network():
     assert used == set(MODULES) - {"training"}
 
 
-SLOW = ("conv2d", "linear", "batchnorm2d")
-"""On hostile inputs these take a minute or two each: `make test-gallery`."""
 QUICK = ("linear",)
 """Judged in the plain tier; `make test-full` judges all."""
 
@@ -42,13 +40,8 @@ def test_a_layer_of_the_gpu_is_right_by_its_compiled_code(judge):
     assert all(row.verdict.judge == "sm_90" for row in rows)
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        pytest.param(m, marks=pytest.mark.gallery if m in SLOW else pytest.mark.full)
-        for m in MODULES
-    ],
-)
+@pytest.mark.gallery
+@pytest.mark.parametrize("module", MODULES)
 def test_a_layer_is_right_in_every_back_end_on_hostile_inputs_too(judge, module):
     rows = judge(f"assay.mnist.layers.{module}", variants=WRITTEN, zoo=True)
     failed = [row for row in rows if row.outcome == "fail"]

@@ -61,6 +61,8 @@ __device__ __forceinline__ double exponential(double v) { return exp(v); }
 
 __device__ __forceinline__ float logarithm(float v) { return logf(v); }
 __device__ __forceinline__ double logarithm(double v) { return log(v); }
+__device__ __forceinline__ float logarithm1p(float v) { return log1pf(v); }  // of 1 + v
+__device__ __forceinline__ double logarithm1p(double v) { return log1p(v); }
 
 // For results that are stored in 2 bytes: hardware's exp and division, each within some 2^-21 of
 // the result, where the store rounds to 2^-12 (half) or 2^-9 (bfloat16). Elsewhere the accurate

@@ -19,12 +19,22 @@ __global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
 
   assay::Held<T, THREADS, VECS> held;
   held.load(x + row * n, count, whole, assay::from_float<T>(-INFINITY));
-  A largest = -INFINITY, sum = 0;
+  A largest = -INFINITY, ones = 0, rest = 0;
   held.each([&](A v, int, int) { largest = assay::maximum(largest, v); });
   largest = assay::row_reduce<THREADS>(largest, assay::Max{});
   const A by = assay::Online<A>::shift(largest);
-  held.each([&](A v, int, int) { sum += assay::exponential_for<T>(v - by); });
-  const A log = assay::logarithm(assay::row_reduce<THREADS>(sum, assay::Sum{}));
+  // Where one element is nearly all, the logarithm of the sum is nearly 0 and lives on what is added
+  // to that 1: so the ones are counted, and the rest is summed apart, where 1 would round it away.
+  held.each([&](A v, int, int) {
+    const A e = assay::exponential_for<T>(v - by);
+    if (e == A(1))
+      ones += 1;
+    else
+      rest += e;
+  });
+  ones = assay::row_reduce<THREADS>(ones, assay::Sum{});
+  rest = assay::row_reduce<THREADS>(rest, assay::Sum{});
+  const A log = assay::logarithm1p((ones - 1) + rest);
   // A row of nothing but -inf: -inf - 0 - log 0 is NaN, as in torch.
   held.change([&](A v, int, int) { return (v - by) - log; });
   held.store(y + row * n, count, whole);
