@@ -90,9 +90,8 @@ def run(
     machine = session.machine()
     yield machine
     device = chosen_device(request.device, machine)
-    known = known_of(machine)
-    if request.timed:
-        yield from known.roofs.values()
+    known = known_of(machine) if request.timed else Known(machine, {}, {})
+    yield from known.roofs.values()
     for target in request.targets:
         for text in _unsynced(target):
             progress.note(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,12 +24,11 @@ def pin(threads: int) -> tuple[int, ...]:
     return tuple(sorted(chosen))
 
 
-def apart(cpus: list[int], siblings: object) -> list[int]:
+def apart(cpus: list[int], siblings: Callable[[int], object]) -> list[int]:
     """CPUs in an order in which the first are of different cores.
 
     siblings: from a CPU to whatever names its core.
     """
-    assert callable(siblings)
     seen: dict[object, list[int]] = {}
     for cpu in cpus:
         seen.setdefault(siblings(cpu), []).append(cpu)

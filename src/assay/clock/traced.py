@@ -84,10 +84,10 @@ class Traced:
         if not late:
             self.beside.append(seconds - self.fixed)
 
-    def block(self, count: int = BLOCK) -> list[float]:
-        """Seconds of so many calls in a trace of their own; none where they can't be told apart,
+    def block(self) -> list[float]:
+        """Seconds of BLOCK calls in a trace of their own; none where they can't be told apart,
         and `uneven` says why."""
-        found = self.witness.watch_taken([self.take] * count, self.prepared)
+        found = self.witness.watch_taken([self.take] * BLOCK, self.prepared)
         if found is None:
             self.uneven = self.witness.missing
             return []
@@ -105,7 +105,7 @@ def unguarded(_: Traced, take: Callable[[], None]) -> None:
     take()
 
 
-def together(turns: Sequence[Traced], guard: Guard = unguarded) -> list[float] | None:
+def together(turns: Sequence[Traced], guard: Guard) -> list[float] | None:
     """A sample of each turn, in that order, in one trace; None if not just that ran.
 
     guard: is given each clock and its call, and makes it.

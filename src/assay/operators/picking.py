@@ -27,9 +27,6 @@ from ..tuning.choosing import Choice
 from ..types import Scalar
 
 TUNED = "tuned"
-MOST_KEPT = 1024
-"""Shapes that are remembered for each operator; a model that has more pays for them again."""
-
 KINDS = ("cuda", "cpu")
 """Kinds of device that operators run on."""
 
@@ -49,7 +46,6 @@ class Picker:
         self._fixed = {kind: named(op, text) for kind, text in texts.items() if text != TUNED}
         self._usual = {kind: usual(op, kind) for kind in texts if kind not in self._fixed}
         self._kept: dict[str, tuple[Choice, ...]] = {}
-        self._known: dict[Any, tuple[Picked, str]] = {}
 
     def some(self, kind: str) -> Variant:
         """A variant that a call on such a device runs where nothing is tuned."""
@@ -69,15 +65,7 @@ class Picker:
         return f"{label(picked)}, {why}"
 
     def _tuned(self, inputs: Sequence[Any], device: torch.device) -> tuple[Picked, str]:
-        key = (device, *(raw(x) for x in inputs))
-        if key not in self._known:
-            if len(self._known) >= MOST_KEPT:
-                self._known.pop(next(iter(self._known)))
-            self._known[key] = self._looked_up([_form(x) for x in inputs], device)
-        return self._known[key]
-
-    def _looked_up(self, forms: Sequence[lookup.Form], device: torch.device) -> tuple[Picked, str]:
-        choice, same = lookup.nearest(self._choices(device), forms)
+        choice, same = lookup.nearest(self._choices(device), [_form(x) for x in inputs])
         if choice is None:
             return self._usual[device.type], f"the usual one: nothing like it is tuned on {device}"
         variant = find_variant(self.op, choice.variant, dynamic=True)
@@ -136,13 +124,6 @@ def label(picked: Picked) -> str:
     """`cuda/online BLOCK=256`."""
     variant, knobs = picked
     return " ".join([variant.name, *(f"{name}={value}" for name, value in knobs.items())])
-
-
-def raw(x: Any) -> Any:
-    """What tells inputs apart, without the cost of putting it into words at each call."""
-    if isinstance(x, torch.Tensor):
-        return (x.dtype, x.device, x.shape, x.stride())
-    return (type(x), x)  # else 1, 1.0 and True would be one
 
 
 def _form(x: Any) -> lookup.Form:

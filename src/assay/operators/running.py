@@ -14,7 +14,10 @@ from ..errors import NotSupported, OpError
 from ..inputs import dtype_name, to_meta
 from ..op import Op, Variant
 from ..types import Case, Scalar
-from .picking import KINDS, MOST_KEPT, Picker, raw
+from .picking import KINDS, Picker
+
+MOST_KEPT = 1024
+"""Shapes that are remembered for each operator; a model that has more pays for them again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Runner:
 
         Raises NotSupported for a device or dtype that nothing was made for.
         """
-        key = tuple([raw(x) for x in inputs])
+        key = tuple([_form(x) for x in inputs])
         plan = self._planned.get(key)
         if plan is None:
             plan = self._plan(key, inputs, mutated)
@@ -203,6 +206,13 @@ def _own(value: torch.Tensor, known: set[int]) -> torch.Tensor:
     if value.numel() and _block(value) in known:
         return value.clone(memory_format=torch.contiguous_format)
     return value.contiguous()
+
+
+def _form(x: Any) -> Any:
+    """What tells inputs apart, without the cost of putting it into words at each call."""
+    if isinstance(x, torch.Tensor):
+        return (x.dtype, x.device, x.shape, x.stride())
+    return (type(x), x)  # else 1, 1.0 and True would be one
 
 
 def _key(inputs: list[Any]) -> tuple[Any, ...]:
