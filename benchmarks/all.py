@@ -30,14 +30,16 @@ STEPS = {
         (*TESTS, "tests/test_clock_gpu.py", "tests/test_roofs_gpu.py"), 200, "the clock's GPU tests"
     ),
     "ruler": Step(
-        ("assay.cli", "selftest", "clock", "--processes", "6", "--comparisons", "300"),
-        300,
+        ("benchmarks.ruler", "--processes", "6", "--comparisons", "300"),
+        320,
         "3,000 equal pairs in five judged processes",
     ),
     "peers": Step(("benchmarks.clock_peers",), 150, "other clocks on the same kernels"),
     "lessons": Step(("benchmarks.clock_lessons",), 60, "wrong ways to time"),
     "watch": Step(
-        ("benchmarks.watch", "--device", "cuda:0", "--edits", "3"), 200, "save to number"
+        ("benchmarks.watch", "--device", "cuda:0", "--edits", "6", "--inline", "2"),
+        200,
+        "save to number",
     ),
     "roofs": Step(("assay.cli", "roofs", "--again"), 120, "ceilings"),
     "operators": Step(("benchmarks.first_operators",), 300, "square and softmax in every way"),

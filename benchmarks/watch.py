@@ -1,10 +1,12 @@
 """From a save to the first row and to the full row, with `load_inline` of the same edit beside it.
 
-`python -m benchmarks.watch [--device cuda:0] [--edits 10]`. A watch runs in this process; a file is
-edited as an editor does, and the edit is a new source each time, so that nothing comes from a
-cache. For C++ and CUDA, torch.utils.cpp_extension.load_inline then builds the same text, in the
-same process, which has imported torch and built once before; its time ends when the function was
-called once. Rows go to benchmarks/results/<card>/watch.jsonl.
+    python -m benchmarks.watch [--device cuda:0] [--edits 10] [--inline 3]
+
+A watch runs in this process; a file is edited as an editor does, and the edit is a new source each
+time, so that nothing comes from a cache. For C++ and CUDA, torch.utils.cpp_extension.load_inline
+then builds the same text of the first edits, in the same process, which has imported torch and
+built once before; its time ends when the function was called once. Rows go to
+benchmarks/results/<card>/watch.jsonl.
 """
 
 from __future__ import annotations
@@ -139,6 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--edits", type=int, default=10)
+    parser.add_argument("--inline", type=int, default=3, help="edits that load_inline builds too")
     parser.add_argument("--ways", default="", help="default: those of the device")
     parser.add_argument("--budget", type=float, default=0.0, help="seconds of sampling a case")
     given = parser.parse_args()
@@ -155,12 +158,17 @@ def main() -> None:
                 folder.mkdir()
                 found[way] = measure(session, SUBJECTS[way], folder, given)
                 print(line(way, found[way]), flush=True)
-    used = machine if given.device != "cpu" else replace(machine, gpus=())
-    place = RESULTS / card(used)
-    place.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps({"way": w, "device": given.device, **vars(t)}) for w, t in found.items()]
-    (place / "watch.jsonl").write_text("\n".join(lines) + "\n")
+                used = machine if given.device != "cpu" else replace(machine, gpus=())
+                place = RESULTS / card(used)
+                write(place, given.device, found)
     print(f"rows: {place.relative_to(Path.cwd())}/watch.jsonl")
+
+
+def write(place: Path, device: str, found: dict[str, Times]) -> None:
+    """What was measured so far: a later way may fail."""
+    place.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps({"way": w, "device": device, **vars(t)}) for w, t in found.items()]
+    (place / "watch.jsonl").write_text("\n".join(lines) + "\n")
 
 
 def measure(session: Session, subject: Subject, folder: Path, given: Any) -> Times:
@@ -187,7 +195,8 @@ def measure(session: Session, subject: Subject, folder: Path, given: Any) -> Tim
             times.quick.append(quick)
             times.full.append(full)
             times.whole.append(whole)
-            inline(subject, number, given.device, times)
+            if number <= given.inline:
+                inline(subject, number, given.device, times)
     finally:
         watch.close()
     return times

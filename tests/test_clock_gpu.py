@@ -156,7 +156,8 @@ def test_what_gives_no_number_gives_its_reason_and_keeps_its_samples(judge: Judg
         assert row.rejected.samples
     assert found["eager"].timing, "the limit was given back: the others are cold"
     threads = found["eager/threads"]
-    assert threads.timing, threads.not_timed  # launches of several host threads, on one stream
+    said = (threads.word, threads.reason, threads.not_timed)
+    assert threads.timing, said  # launches of several host threads, on one stream
     assert threads.timing.kernels == 2
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from ..clock import cpu, events, graphs
-from ..clock.choose import choose
+from ..clock.choose import choose, settled
 from ..clock.gpu import gpu
 from ..clock.protocol import SHORT_WINDOWS
 from ..clock.traced import BLOCK, Traced, blocks, unguarded
@@ -52,29 +52,32 @@ def _interleaved(
     ruler: Any, lengths: list[float], rounds: int, shuffle: random.Random
 ) -> list[list[float]]:
     """Samples of spins of these lengths (seconds) in one schedule, each round in another order."""
-    clocks = [ruler.clock(length) for length in lengths]
+    clocks = settled([ruler.clock(length) for length in lengths])
     end = time.monotonic() + WARM_SECONDS
     while time.monotonic() < end:
         for clock in clocks:
             clock.sample()
     found: list[list[float]] = [[] for _ in lengths]
     for _ in range(0, rounds, BLOCK):
-        for place, samples in ruler.block(clocks, shuffle).items():
+        for place, samples in _block(clocks, shuffle).items():
             found[place] += samples
     if any(len(samples) < rounds for samples in found):
         raise AssayError("CUPTI did not tell the spins apart: is another profiler attached?")
     return found
 
 
-class _Cpu:
-    def block(self, clocks: list[cpu.Cpu], shuffle: random.Random) -> dict[int, list[float]]:
-        """BLOCK samples of each clock, by its place."""
-        found: dict[int, list[float]] = {place: [] for place in range(len(clocks))}
-        for _ in range(BLOCK):
-            for place in shuffle.sample(range(len(clocks)), len(clocks)):
-                found[place].append(clocks[place].sample())
-        return found
+def _block(clocks: Sequence[Any], shuffle: random.Random) -> dict[int, list[float]]:
+    """BLOCK samples of each clock, by its place, in one trace if they are traced."""
+    if isinstance(clocks[0], Traced):
+        return blocks(clocks, shuffle, unguarded)
+    found: dict[int, list[float]] = {place: [] for place in range(len(clocks))}
+    for _ in range(BLOCK):
+        for place in shuffle.sample(range(len(clocks)), len(clocks)):
+            found[place].append(clocks[place].sample())
+    return found
 
+
+class _Cpu:
     def clock(self, length: float) -> cpu.Cpu:
         return cpu.Cpu(_busy(length), None, cpu.calls_for(length, False))
 
@@ -113,10 +116,6 @@ class _Gpu:
             raise AssayError(f"the clock can't be tried: {self.witness.missing}")
         self.fixed = shared.fixed
 
-    def block(self, clocks: list[Traced], shuffle: random.Random) -> dict[int, list[float]]:
-        """BLOCK samples of each clock, by its place."""
-        return blocks(clocks, shuffle, unguarded)
-
     def spin(self, length: float) -> Callable[[], None]:
         cycles = int(length * events.SLEEP_HZ)  # the same in every process, whatever the clock
         return lambda: torch.cuda._sleep(cycles)
@@ -136,16 +135,20 @@ class _Gpu:
         return events.Events(call, None, flush, host, fixed=self.fixed, windows=windows)
 
     def bias(self, length: float, rounds: int) -> dict[str, Any]:
-        """What each clock reads of the same spin; CUPTI's span is taken for the truth."""
+        """What each clock reads of the same spin; CUPTI's span is taken for the truth.
+
+        `in use` is the clock that a kernel of that length gets, in traces or windows of its own."""
         clock = self.clock(length)
         spans = [span for _ in range(0, rounds, BLOCK) for span in clock.block()]
         if not spans:
             raise AssayError(f"a spin of {1e6 * length:g} us was not seen by CUPTI: {clock.uneven}")
+        used = _interleaved(self, [length], rounds, random.Random(rounds))[0]
         windows = [clock.sample() for _ in range(rounds)]
         period = graphs.period(clock.call, statistics.median(windows))
         return {
             "length": length,
             "true": statistics.median(spans),
+            "in use": statistics.median(used),
             "events": statistics.median(windows),
             "raw window": statistics.median(windows) + self.fixed,
             "graph": period.seconds,
