@@ -60,8 +60,11 @@ def text(made: Ruler) -> Iterator[str]:
             f"(<= {100 * upper_bound(alarm.missed, alarm.slower):.2f} %)"
         )
     yield ""
+    spins = {one.length: one for one in made.cycles}
     for repeat in made.repeats:
         said = f"medians of {made.processes} processes within {100 * repeat.spread:.3f} %"
+        if repeat.length in spins:
+            said += f"; of a spin in cycles {100 * spins[repeat.length].spread:.3f} %"
         yield f"{seconds(repeat.length):>10}  {said}"
     yield ""
     yield f"flush: {_flush(made.flush)}"

@@ -26,6 +26,7 @@ NAMES = (
     "multiply_add",
     "wait_on_count",
     "wait_on_round",
+    "wait_on_timer",
     "nothing",
 )
 

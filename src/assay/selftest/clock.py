@@ -15,6 +15,8 @@ import numpy as np
 
 from ..clock.statistics import MARGIN, ratio, tick, verdict
 
+CYCLES, TIMER = "cycles", "timer"
+"""What a spin on a GPU waits for."""
 BLOCK = 32
 """Rounds of one comparison."""
 QUANTILE = 0.999
@@ -73,9 +75,12 @@ class Ruler(msgspec.Struct, frozen=True, kw_only=True):
     bias: tuple[Bias, ...]
     alarms: tuple[Alarms, ...]
     repeats: tuple[Repeat, ...]
+    """Of spins by a timer: the clock's own."""
     flush: dict[str, float | str]
     seconds: float
     time: str
+    cycles: tuple[Repeat, ...] = ()
+    """Of spins that count cycles of a GPU: how steady its own clock is, is in them."""
 
 
 @dataclass(frozen=True)

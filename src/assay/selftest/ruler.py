@@ -1,12 +1,14 @@
 """The child that tries the clock on spins: kernels of a length that is known, or known better.
 
-On a CPU a spin waits for the monotonic clock; on a GPU it is torch.cuda._sleep, and CUPTI knows how
-long it took. Messages in: {do: steady, lengths, rounds}, {do: bias, lengths, rounds},
-{do: flush}; out: {samples: one list a length, in the order of rounds}, {bias: [...]}, {flush: ...}.
+On a CPU a spin waits for the monotonic clock. On a GPU it counts cycles (torch.cuda._sleep), so the
+card's clock is in its length and CUPTI knows how long it took, or it waits for the card's timer.
+Messages in: {do: steady, lengths, rounds, by}, {do: bias, lengths, rounds}, {do: flush}; out:
+{samples: one list a length, in the order of rounds}, {bias: [...]}, {flush: ...}.
 """
 
 from __future__ import annotations
 
+import functools
 import random
 import statistics
 import time
@@ -22,6 +24,8 @@ from ..clock.protocol import SHORT_WINDOWS
 from ..clock.traced import BLOCK, Traced, blocks, unguarded
 from ..errors import AssayError
 from ..processes.channel import Channel
+from ..roofs.kernels import Kernels
+from .clock import CYCLES, TIMER
 
 WARM_SECONDS = 0.3
 PROBE_BYTES = 1 << 24
@@ -37,7 +41,8 @@ def main(channel: Channel, device: str, seed: int) -> None:
         assert message is not None
         try:
             if message["do"] == "steady":
-                made = _interleaved(ruler, message["lengths"], message["rounds"], shuffle)
+                clocks = [ruler.clock(length, message["by"]) for length in message["lengths"]]
+                made = _interleaved(clocks, message["rounds"], shuffle)
                 channel.send(samples=made)
             elif message["do"] == "bias":
                 found = [ruler.bias(length, message["rounds"]) for length in message["lengths"]]
@@ -48,16 +53,14 @@ def main(channel: Channel, device: str, seed: int) -> None:
             channel.send(mistake=str(error))
 
 
-def _interleaved(
-    ruler: Any, lengths: list[float], rounds: int, shuffle: random.Random
-) -> list[list[float]]:
-    """Samples of spins of these lengths (seconds) in one schedule, each round in another order."""
-    clocks = settled([ruler.clock(length) for length in lengths])
+def _interleaved(given: list[Any], rounds: int, shuffle: random.Random) -> list[list[float]]:
+    """Samples of spins in one schedule, each round in another order."""
+    clocks = settled(given)
     end = time.monotonic() + WARM_SECONDS
     while time.monotonic() < end:
         for clock in clocks:
             clock.sample()
-    found: list[list[float]] = [[] for _ in lengths]
+    found: list[list[float]] = [[] for _ in clocks]
     for _ in range(0, rounds, BLOCK):
         for place, samples in _block(clocks, shuffle).items():
             found[place] += samples
@@ -78,7 +81,8 @@ def _block(clocks: Sequence[Any], shuffle: random.Random) -> dict[int, list[floa
 
 
 class _Cpu:
-    def clock(self, length: float) -> cpu.Cpu:
+    def clock(self, length: float, by: str = TIMER) -> cpu.Cpu:
+        """Of a spin by the monotonic clock, whatever `by` says."""
         return cpu.Cpu(_busy(length), None, cpu.calls_for(length, False))
 
     def bias(self, length: float, rounds: int) -> dict[str, Any]:
@@ -116,13 +120,21 @@ class _Gpu:
             raise AssayError(f"the clock can't be tried: {self.witness.missing}")
         self.fixed = shared.fixed
 
-    def spin(self, length: float) -> Callable[[], None]:
+    @functools.cached_property
+    def kernels(self) -> Kernels:
+        """Those of `assay roofs`. Raises AssayError where they can't be built."""
+        major, minor = torch.cuda.get_device_capability(self.device)
+        return Kernels(self.device, f"sm_{major}{minor}", lambda _: None)
+
+    def spin(self, length: float, by: str) -> Callable[[], None]:
+        if by == TIMER:
+            return self.kernels.call("wait_on_timer", 1, 1, round(1e9 * length))
         cycles = int(length * events.SLEEP_HZ)  # the same in every process, whatever the clock
         return lambda: torch.cuda._sleep(cycles)
 
-    def clock(self, length: float) -> Traced:
+    def clock(self, length: float, by: str = CYCLES) -> Traced:
         """As a kernel that is judged gets it."""
-        chosen = choose(gpu(self.device), self.spin(length), length)
+        chosen = choose(gpu(self.device), self.spin(length, by), length)
         if not isinstance(chosen.clock, Traced):
             raise AssayError(
                 f"a spin of {1e6 * length:g} us was not seen as one kernel by CUPTI: "
@@ -142,7 +154,7 @@ class _Gpu:
         spans = [span for _ in range(0, rounds, BLOCK) for span in clock.block()]
         if not spans:
             raise AssayError(f"a spin of {1e6 * length:g} us was not seen by CUPTI: {clock.uneven}")
-        used = _interleaved(self, [length], rounds, random.Random(rounds))[0]
+        used = _interleaved([self.clock(length)], rounds, random.Random(rounds))[0]
         windows = [clock.sample() for _ in range(rounds)]
         period = graphs.period(clock.call, statistics.median(windows))
         return {

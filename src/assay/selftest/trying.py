@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import secrets
 import time
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 from ..errors import AssayError
 from ..processes import Child, Ended, TimedOut
 from ..session import Session
-from .clock import BLOCK, Alarms, Bias, Repeat, Ruler, Series, alarms
+from .clock import BLOCK, CYCLES, TIMER, Alarms, Bias, Repeat, Ruler, Series, alarms
 
 US = 1e-6
 LENGTHS = tuple(x * US for x in (2, 3, 5, 10, 20, 50, 100, 300, 1000, 3000, 10_000))
@@ -37,7 +38,10 @@ def tried(
     """
     begin, bias, flush = time.monotonic(), [], {}
     series: dict[float, list[Series]] = {length: [] for length, _ in PLANTED}
-    medians: dict[float, list[float]] = {length: [] for length in REPEATED}
+    kinds = (TIMER, CYCLES) if device.startswith("cuda") else (TIMER,)
+    medians: dict[str, dict[float, list[float]]] = {
+        by: {length: [] for length in REPEATED} for by in kinds
+    }
     for number in range(processes):
         say(f"process {number + 1} of {processes}")
         args = {"device": device, "seed": secrets.randbits(31)}
@@ -45,10 +49,10 @@ def tried(
             if not number:
                 bias = _asked(session, child, do="bias", lengths=list(LENGTHS), rounds=60)["bias"]
                 flush = _asked(session, child, do="flush")["flush"]
-            for length in REPEATED:
+            for by, length in itertools.product(kinds, REPEATED):
                 rounds = 64 if length < 5e-3 else 16
-                found = _asked(session, child, do="steady", lengths=[length], rounds=rounds)
-                medians[length].append(sorted(found["samples"][0])[rounds // 2])
+                samples = _steady(session, child, [length], rounds, by)[0]
+                medians[by][length].append(sorted(samples)[rounds // 2])
             for length, planted in PLANTED:
                 series[length].append(_series(session, child, length, planted, comparisons))
     return Ruler(
@@ -57,7 +61,8 @@ def tried(
         processes=processes,
         bias=tuple(_bias(one) for one in bias),
         alarms=tuple(_alarms(length, planted, series[length]) for length, planted in PLANTED),
-        repeats=tuple(Repeat(length=n, medians=tuple(found)) for n, found in medians.items()),
+        repeats=_repeats(medians[TIMER]),
+        cycles=_repeats(medians.get(CYCLES, {})),
         flush=flush,
         seconds=time.monotonic() - begin,
         time=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
@@ -68,15 +73,23 @@ def _series(session: Session, child: Child, length: float, planted: float, count
     """So many comparisons of a spin with itself, and some of them with a longer one too."""
     both = min(count, LONGER)
     three = [length, length, length * (1 + planted)]
-    one, again, longer = _asked(session, child, do="steady", lengths=three, rounds=BLOCK * both)[
-        "samples"
-    ]
+    one, again, longer = _steady(session, child, three, BLOCK * both, CYCLES)
     if count > both:
-        more = _asked(
-            session, child, do="steady", lengths=three[:2], rounds=BLOCK * (count - both)
-        )["samples"]
+        more = _steady(session, child, three[:2], BLOCK * (count - both), CYCLES)
         one, again = one + more[0], again + more[1]
     return Series(one, again, longer)
+
+
+def _steady(
+    session: Session, child: Child, lengths: list[float], rounds: int, by: str
+) -> list[list[float]]:
+    found = _asked(session, child, do="steady", lengths=lengths, rounds=rounds, by=by)
+    samples: list[list[float]] = found["samples"]
+    return samples
+
+
+def _repeats(medians: dict[float, list[float]]) -> tuple[Repeat, ...]:
+    return tuple(Repeat(length=n, medians=tuple(found)) for n, found in medians.items())
 
 
 def _alarms(length: float, planted: float, series: list[Series]) -> Alarms:
