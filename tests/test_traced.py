@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.clock import beside, timing
-from assay.clock.choose import settled
 from assay.clock.member import Member
 from assay.clock.power import Reading
 from assay.clock.traced import BLOCK, Traced, blocks, durations, unguarded
@@ -80,10 +79,8 @@ class Window:
         pass
 
 
-def clock(
-    profiler: Profiler, call: Callable[[], None], *, about: float = 5 * US, **more: Any
-) -> Traced:
-    return Traced(Window(profiler, call, **more), profiler, 3, about)  # type: ignore[arg-type]
+def clock(profiler: Profiler, call: Callable[[], None], **more: Any) -> Traced:
+    return Traced(Window(profiler, call, **more), profiler, 3)  # type: ignore[arg-type]
 
 
 def test_each_clock_gets_the_durations_of_its_own_calls_in_one_trace() -> None:
@@ -95,18 +92,6 @@ def test_each_clock_gets_the_durations_of_its_own_calls_in_one_trace() -> None:
     assert found[1] == pytest.approx([8 * US] * BLOCK)
     assert one.event_seconds == pytest.approx(5.1 * US), "the second clock, on the same calls"
     assert (one.late, one.uneven) == (0, "")
-
-
-def test_long_kernels_are_read_by_events_unless_a_short_one_is_among_them() -> None:
-    profiler = Profiler()
-    short, long, longer = (
-        clock(profiler, lambda: None, about=about) for about in (5 * US, 250 * US, 900 * US)
-    )
-    several = short.events
-    assert settled([long, several, longer]) == [long.events, several, longer.events]
-    assert settled([long, short, several]) == [long, short, several]
-    assert settled([several]) == [several]
-    assert settled([]) == []
 
 
 def test_one_that_runs_more_at_times_loses_its_own_samples_alone() -> None:

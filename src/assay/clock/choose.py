@@ -1,20 +1,15 @@
-"""Which clock a call on a GPU gets: CUPTI for one short kernel, events for several or long ones."""
+"""Which clock a call on a GPU gets: CUPTI where it is one kernel, events where it is several."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from . import events
 from .gpu import Gpu
 from .protocol import windows_for
 from .traced import Traced
 from .witness import Seen
-
-LONG_SECONDS = 200e-6
-"""From here on events are the better clock. Their windows move by 0.2 us, 0.1 % of it; CUPTI turns
-its times into those of the host anew in each trace, by a factor that was seen to move by 0.3 %."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +42,4 @@ def choose(
     clock.windows = windows_for(spans[len(spans) // 2] if spans else about)
     if seen is None or seen.kernels != 1 or seen.elsewhere or seen.uneven:
         return Chosen(clock, seen, host)
-    return Chosen(Traced(clock, gpu.witness, seen.prepared, spans[len(spans) // 2]), seen, host)
-
-
-def settled(clocks: Sequence[Any]) -> list[Any]:
-    """The clocks of one schedule: events in CUPTI's place if every call that it times is long.
-
-    If one is short CUPTI stays for all of them: its factor is the same for what shares a trace.
-    """
-    traced = [clock for clock in clocks if isinstance(clock, Traced)]
-    if not traced or min(clock.about for clock in traced) < LONG_SECONDS:
-        return list(clocks)
-    return [clock.events if isinstance(clock, Traced) else clock for clock in clocks]
+    return Chosen(Traced(clock, gpu.witness, seen.prepared), seen, host)

@@ -34,7 +34,7 @@ from ..verdict.buffers import POISONS, fence_like, fenced
 from ..verdict.tamper import Taken, Tampered, taken
 from . import caches, cpu, details, events, fresh, noise, traced, warm
 from .beside import Beside
-from .choose import choose, settled
+from .choose import choose
 from .contents import Contents, described
 from .gpu import Gpu
 from .gpu import gpu as gpu_of
@@ -116,8 +116,6 @@ def _run(
                 raise Lost(index, word, reason) from None
             channel.send(failed=index, word=word, reason=reason)
     if members:
-        for member, clock in zip(members, settled([member.clock for member in members])):
-            member.clock = clock
         _sample(channel, shared, members, state, noted, cpus)
         last = fresh.Last(channel, given, members, shared.contents, state, noted)
         last.run()

@@ -2,7 +2,7 @@
 
 Where two events fall on their clock moves by up to 0.2 us from window to window and from process to
 process, which is 1 % of 20 us; CUPTI's start and end of one kernel do not. Tracing stretches the
-gaps between kernels, so calls of several are timed by events alone, as are long ones (choose.py).
+gaps between kernels, so calls of several are timed by events alone.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ class Traced:
     witness: Witness
     prepared: int
     """Kernels, copies and fills that preparing a call runs on the current stream."""
-    about: float
-    """Seconds that its kernel takes, as seen when it was chosen."""
     windows: int = 1
     calls: int = 1
     method: str = METHOD

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from ..clock import cpu, events, graphs
-from ..clock.choose import choose, settled
+from ..clock.choose import choose
 from ..clock.gpu import gpu
 from ..clock.protocol import SHORT_WINDOWS
 from ..clock.traced import BLOCK, Traced, blocks, unguarded
@@ -34,7 +34,7 @@ PROBE_BYTES = 1 << 24
 
 def main(channel: Channel, device: str, seed: int) -> None:
     """Answers until the parent closes the channel."""
-    ruler: Any = _Gpu(device) if device.startswith("cuda") else _Cpu()
+    ruler: Any = Ruled(device) if device.startswith("cuda") else _Cpu()
     shuffle = random.Random(seed)
     while True:
         message = channel.receive()
@@ -53,9 +53,8 @@ def main(channel: Channel, device: str, seed: int) -> None:
             channel.send(mistake=str(error))
 
 
-def _interleaved(given: list[Any], rounds: int, shuffle: random.Random) -> list[list[float]]:
+def _interleaved(clocks: list[Any], rounds: int, shuffle: random.Random) -> list[list[float]]:
     """Samples of spins in one schedule, each round in another order."""
-    clocks = settled(given)
     end = time.monotonic() + WARM_SECONDS
     while time.monotonic() < end:
         for clock in clocks:
@@ -110,7 +109,9 @@ def _busy(length: float) -> Callable[[], None]:
     return spin
 
 
-class _Gpu:
+class Ruled:
+    """Spins on a GPU, and the clocks that read them."""
+
     def __init__(self, device: str):
         torch.cuda.set_device(device)
         self.device = device
