@@ -243,6 +243,25 @@ def test_a_kernel_that_covers_a_block_of_each_row(mapped, way, stepped):
     assert out.launches.keys() == {0}
 
 
+@pytest.mark.parametrize(
+    ("sides", "block"),
+    [((1, 1, 1000), (256, 1, 1)), ((1, 30, 50), (16, 16, 1)), ((7, 11, 13), (8, 4, 2))],
+)
+def test_grids_of_one_two_and_three_dimensions_cover_their_data(session, sides, block):
+    names = ("d", "h", "w", "bx", "by", "bz")
+    found = mapped_in(session, parse("hello"), "cuda", dict(zip(names, (*sides, *block))))
+    blocks = tuple(-(-n // b) for n, b in zip(reversed(sides), block))  # rounded up in each
+    assert [(one.grid, one.block) for one in found.launches] == [(blocks, block)]
+    assert np.prod(blocks) * np.prod(block) >= np.prod(sides)
+    z, y, x = np.indices(sides)
+    bx, by, bz = block
+    owner = (z // bz * blocks[1] + y // by) * blocks[0] + x // bx
+    out, read = found.tensors["output 0"], found.tensors["x"]
+    np.testing.assert_array_equal(out.written_by, np.broadcast_to(owner[..., None], out.shape))
+    np.testing.assert_array_equal(out.write_counts, np.ones(out.shape))
+    np.testing.assert_array_equal(read.read_counts, np.ones(sides))
+
+
 def test_threads_are_those_that_wrote(mapped):
     out = mapped("cuda/partial").tensors["output 0"]
     np.testing.assert_array_equal(out.written_by_thread[2, :128], np.arange(128))

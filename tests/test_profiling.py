@@ -14,6 +14,7 @@ from assay.errors import AssayError, NotRun
 from assay.inside.profiling import tools
 from assay.inside.profiling.recording import RANGE
 from assay.inside.profiling.timeline import Schedule, draw, lines, recorded
+from assay.inside.reading.operators import operators
 from assay.inside.reading.timeline import timeline
 from assay.inside.reading.trace import read_trace
 from assay.session import Session
@@ -35,6 +36,42 @@ def test_a_timeline_keeps_the_active_calls(session: Session, tmp_path: Path) -> 
     assert "none of them of a GPU" in said
     assert "aten::" in said
     assert draw(found).read_text().startswith("<svg")
+
+
+RANGES = """
+import torch
+from torch.profiler import record_function
+import assay
+
+op = assay.Op("twice", lambda x: x * 2, lambda make, n: (make.normal(n),), cases=[{"n": 64}])
+
+@op.variant("eager/ranges")
+def ranges(x):
+    with record_function("load"):
+        y = x + 0
+    with record_function("work"):
+        with record_function("half"):
+            y = y * 4
+        with record_function("half"):
+            return y / 2
+"""
+
+
+def test_named_ranges_become_phases_of_the_table(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "twice.py").write_text(RANGES)
+    target = parse(str(tmp_path / "twice.py"))
+    found = recorded(session, target, "eager/ranges", {}, "cpu", tmp_path, Schedule(active=3))
+    phases = {one.name: one for one in operators(read_trace(found.trace), ("range",))}
+    assert {
+        name: one.calls for name, one in phases.items() if name in ("load", "work", "half")
+    } == {
+        "load": 3,
+        "work": 3,
+        "half": 6,
+    }
+    assert phases["half"].seconds < phases["work"].seconds < phases[RANGE].seconds
+    said = "\n".join(lines(found, 10))
+    assert all(f"\n{name} " in said for name in ("load", "work", "half"))
 
 
 @pytest.mark.full

@@ -238,6 +238,7 @@ def test_compiled_shows_graph_and_program(session: Session) -> None:
     assert "empty_strided_cuda" in found.texts["inductor"], "as Inductor wrote it"
     assert found.parts[0].report is not None
     assert found.parts[0].report.arch == "sm_80"
+    assert "1 operation in the graph (mul) became 1 kernel" in found.notes
 
 
 @pytest.mark.full

@@ -173,6 +173,27 @@ def export(
 
 
 @app.command()
+def launches(
+    target: Annotated[str, typer.Argument(metavar="TARGET")],
+    only: Only = None,
+    case: Annotated[
+        str | None, typer.Option("--case", help="The case: 'n=4096'; default: the largest.")
+    ] = None,
+    sweep: Annotated[
+        bool, typer.Option("--sweep", help="All cases, not the largest alone.")
+    ] = False,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """What a call launches: kernels, copies, memory, host time; eager and compiled, or -k."""
+    from .commands import launching
+
+    raise typer.Exit(
+        launching.run(target, only or (), case or "", device, sweep=sweep, as_json=as_json)
+    )
+
+
+@app.command()
 def profile(
     target: Annotated[str, typer.Argument(metavar="[TARGET]")] = "",
     variant: Annotated[str, typer.Option("-k", help="The variant: way/name, knobs.")] = "",

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 from ... import single
 from ...errors import AssayError, NotRun
 from ...faults import told
 from ...simt.adapters import inductor
 from . import triton
 from .collecting import Found, Pick
+
+OPERATION = re.compile(r"torch\.ops\.aten\.(\w+)")
+"""As torch prints a graph."""
+VIEWS = ("view", "permute", "transpose", "expand", "unsqueeze", "squeeze", "t", "slice", "select")
+"""Operations that launch nothing."""
 
 
 def collect(pick: Pick, arch: str) -> Found:
@@ -30,6 +37,7 @@ def collect(pick: Pick, arch: str) -> Found:
             for g, count in known.values()
         ]
     found = Found(one, placed, parts, texts={"fx": done.graph, "inductor": done.written})
+    found.notes.append(_fused(done.graph, len(done.kernels)))
     found.notes.append(done.note)
     if done.extern:
         found.notes.append(
@@ -39,3 +47,11 @@ def collect(pick: Pick, arch: str) -> Found:
         reason = "Inductor writes no kernel of its own for it"
         found.absent = dict.fromkeys(("ttir", "ttgir", "llir", "ptx", "sass"), reason)
     return found
+
+
+def _fused(graph: str, launches: int) -> str:
+    """What eager runs one after the other, and how many kernels it is here."""
+    named = [name for name in OPERATION.findall(graph) if name not in VIEWS]
+    operations = f"{len(named)} operation{'' if len(named) == 1 else 's'} in the graph"
+    kernels = f"{launches} kernel{'' if launches == 1 else 's'}"
+    return f"{operations} ({', '.join(named)}) became {kernels}"

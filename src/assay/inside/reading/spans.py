@@ -14,7 +14,8 @@ class Span:
     name: str
     kind: str
     """`kernel`, `memcpy`, `memset`: work of the device; `call`: of CUDA's API; `operator`; `range`:
-    named by the user; `device range`: the same as the device saw it; else as the file says."""
+    named by the user; `device range`: the same as the device saw it; `memory`: a moment of the
+    allocator; else as the file says."""
     start: float
     seconds: float
     place: str = ""

@@ -23,8 +23,11 @@ KINDS = {
     "user_annotation": "range",
     "gpu_user_annotation": "device range",
     "python_function": "python",
+    "cpu_instant_event": "memory",
 }
 """What torch.profiler calls a category, and what a span calls it."""
+MEMORY = "[memory]"
+"""A moment at which torch's allocator gave or took memory, with its `Bytes`."""
 MICROSECOND = 1e-6
 GZIP = b"\x1f\x8b"
 
@@ -60,7 +63,7 @@ def read_trace(path: Path) -> Trace:
 
 
 def _spans(path: Path, events: list[Any]) -> list[Span]:
-    """Complete events (`X`), and pairs of begin and end (`B`, `E`) of one thread."""
+    """Complete events (`X`), pairs of begin and end (`B`, `E`) of one thread, and allocations."""
     made: list[tuple[dict[str, Any], float, float]] = []
     begun: dict[tuple[Any, Any], list[Any]] = {}
     for number, event in enumerate(events):
@@ -68,6 +71,8 @@ def _spans(path: Path, events: list[Any]) -> list[Span]:
             phase, thread = event.get("ph"), (event.get("pid"), event.get("tid"))
             if phase == "X":
                 made.append((event, float(event["ts"]), float(event.get("dur", 0))))
+            elif phase == "i" and event.get("name") == MEMORY:
+                made.append((event, float(event["ts"]), 0.0))
             elif phase == "B":
                 begun.setdefault(thread, []).append(event)
             elif phase == "E" and begun.get(thread):
