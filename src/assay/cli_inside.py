@@ -173,6 +173,17 @@ def export(
 
 
 @app.command()
+def fuse(
+    formula: Annotated[str, typer.Argument(metavar="FORMULA", help="'sigmoid(a + b * c)'")],
+    to: Annotated[Path, typer.Option("--to", help="The file to write: chain.py, with chain.cu.")],
+) -> None:
+    """Write a chain of elementwise functions as one kernel in CUDA C++ and in Triton."""
+    from .commands import fusing
+
+    raise typer.Exit(fusing.run(formula, to))
+
+
+@app.command()
 def launches(
     target: Annotated[str, typer.Argument(metavar="TARGET")],
     only: Only = None,

@@ -31,7 +31,7 @@ def from_compiled(target: str, inputs: list[str], case: str, arch: str, to: Path
             print(f"assay: {target}: not written: {reason}", file=sys.stderr)
             return 3
     path = to or Path(f"{made.op}_compiled.py")
-    _new(path)
+    new_module(path)
     path.write_text(made.text)
     kernels = units.count(len(made.kernels), "kernel")
     other = "--input" if inputs else "--case"
@@ -40,10 +40,11 @@ def from_compiled(target: str, inputs: list[str], case: str, arch: str, to: Path
     return 0
 
 
-def _new(path: Path) -> None:
+def new_module(path: Path) -> None:
+    """Raises AssayError unless a module, or what lies beside it, can be written there."""
     if path.exists():
         raise AssayError(f"writing {path}: it is there already; give another file with --to")
-    if path.suffix != ".py" or not path.stem.isidentifier():
+    if path.suffix not in (".py", ".cu") or not path.stem.isidentifier():
         raise AssayError(f"writing {path}: give the name of a Python module, such as gelu_fast.py")
 
 
@@ -52,7 +53,7 @@ def fork(target: str, only: list[str], to: Path) -> int:
     parsed = parse(target)
     if not parsed.file:
         raise AssayError(f"forking {target}: give a file of your own, or --from-compiled")
-    _new(to)
+    new_module(to)
     with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
         _, variant = _variant(describe(session, parsed), target, only)
     to.write_text(lineage.forked(Path(parsed.file), variant.source_hash))

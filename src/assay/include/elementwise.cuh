@@ -12,7 +12,7 @@ namespace assay {
 template <typename T, int BLOCK, int UNROLL>
 inline constexpr int map_tile = BLOCK * UNROLL * widest<T>;
 
-// One tile of y, by a block: f takes one T of each of the K inputs and gives a T.
+// One tile of y, by a block: f takes one T of each of the K inputs, at most six, and gives a T.
 template <int BLOCK, int UNROLL, typename T, int K, typename F>
 __device__ __forceinline__ void map(T* y, const T* const (&in)[K], long long n, F f) {
   constexpr int N = widest<T>;
@@ -21,6 +21,9 @@ __device__ __forceinline__ void map(T* y, const T* const (&in)[K], long long n, 
     if constexpr (K == 1) return f(v[0]);
     if constexpr (K == 2) return f(v[0], v[1]);
     if constexpr (K == 3) return f(v[0], v[1], v[2]);
+    if constexpr (K == 4) return f(v[0], v[1], v[2], v[3]);
+    if constexpr (K == 5) return f(v[0], v[1], v[2], v[3], v[4]);
+    if constexpr (K == 6) return f(v[0], v[1], v[2], v[3], v[4], v[5]);
   };
   const long long first = static_cast<long long>(blockIdx.x) * TILE;
   // The last tile may be cut short, and a view may start anywhere: 16-byte accesses would then

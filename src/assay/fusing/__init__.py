@@ -1,0 +1,1 @@
+"""A chain of elementwise functions, written as a formula, made one kernel a way in an Op file."""
