@@ -111,7 +111,7 @@ def test_the_back_end_has_the_phases_of_a_network(few):
     loss = net.forward(x, y)
     found = {n: g.clone() for n, g in net.backward().items()}
     net.update(0.05)
-    expected, true = rounded.truth(parameters, *few, order)
+    expected, _ = rounded.truth(parameters, *few, order)
     assert float(loss) == pytest.approx(expected, rel=1e-5)
     for name, value in net.parameters.items():
         assert torch.allclose(value, parameters[name] - 0.05 * found[name], atol=1e-7)
@@ -149,7 +149,7 @@ def test_what_the_fast_step_cannot_train_is_refused_by_name(few):
         flattened(initial(Sizes(first=3), 0), "cpu")
     with pytest.raises(AssayError, match=r"float64; its kernels are for"):
         flattened(initial(Sizes(), 0, "float64"), "cpu")
-    with pytest.raises(AssayError, match="takes .* uint8, int64"):
+    with pytest.raises(AssayError, match=r"takes .* uint8, int64"):
         Digits(few[0].float(), few[1], order_of(1, 2), 2)
     if not torch.cuda.is_available():
         with pytest.raises(AssayError, match="no GPU here to train on"):

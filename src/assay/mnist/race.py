@@ -71,6 +71,8 @@ class Ran:
     agreements: tuple[Agreement, ...]
     first: float
     """Seconds of the very first step, with what it builds."""
+    each: int = 1
+    """Steps of which a sample of `seconds` is the mean."""
 
     def median(self, phase: str) -> tuple[float, float, float]:
         """(low, median, high) seconds of a phase or the `total`."""
@@ -194,8 +196,11 @@ def _now(device: str) -> float:
 def judged(ran: Sequence[Ran]) -> list[Comparison]:
     """Ours against every other of its class of precision, by the rule above."""
     ours = next(r for r in ran if r.peer.ours)
-    others = [r for r in ran if r is not ours and r.peer.precision == ours.peer.precision]
-    return [_compared(ours, other) for other in others]
+    return [
+        _compared(ours, other)
+        for other in ran
+        if not other.peer.ours and other.peer.precision == ours.peer.precision
+    ]
 
 
 def _compared(ours: Ran, other: Ran) -> Comparison:
@@ -213,7 +218,8 @@ def _compared(ours: Ran, other: Ran) -> Comparison:
     points = abs(ours.accuracy - other.accuracy)
     if not points <= POINTS:
         reasons.append(f"accuracies are {points:.2%} apart, allowed {POINTS:.1%}")
-    if len(mine) < LEAST:
-        reasons.append(f"{len(mine)} steps, and a verdict needs {LEAST}")
+    steps = len(mine) * ours.each
+    if steps < LEAST:
+        reasons.append(f"{steps} steps, and a verdict needs {LEAST}")
     word = "no winner" if reasons else verdict(low, middle, high)
     return Comparison(other.name, low, middle, high, word, tuple(reasons))

@@ -22,11 +22,16 @@ NAMES = (
 )
 
 
-def _launched(*_: Any) -> None:
+def _launched(*_: Any) -> tuple[Any, ...]:
     raise AssertionError("the step launches its kernels itself: see step.Step")
 
 
 _VARIANT = Variant("cuda/fast", "cuda", _launched, fills=True, source=SOURCE)
+
+
+def _job(device: str, arch: str, watch: Any = None) -> Job:
+    step = Op("mnist_step", _launched, _launched, cases=[{}])
+    return Job(step, _VARIANT, {}, Case(), device, arch, lambda _: None, watch=watch)
 
 
 def load(device: str, arch: str, watch: Any = None) -> Any:
@@ -34,14 +39,11 @@ def load(device: str, arch: str, watch: Any = None) -> Any:
 
     Raises BuildError, or LaunchError from a launch.
     """
-    step = Op("mnist_step", _launched, _launched, cases=[{}])
-    job = Job(step, _VARIANT, {}, Case(), device, arch, _launched, watch=watch)
+    job = _job(device, arch, watch)
     built = cuda.compile_source(SOURCE, list(NAMES), job)
     return cuda.Watched(built, job) if watch is not None else cuda.Module(built, job)
 
 
 def facts(arch: str = DEFAULT_ARCH) -> dict[str, Any]:
     """What ptxas says of each kernel: registers, shared memory, spills."""
-    step = Op("mnist_step", _launched, _launched, cases=[{}])
-    job = Job(step, _VARIANT, {}, Case(), "cpu", arch, _launched)
-    return cuda.compile_source(SOURCE, list(NAMES), job).facts
+    return cuda.compile_source(SOURCE, list(NAMES), _job("cpu", arch)).facts

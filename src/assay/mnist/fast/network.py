@@ -1,7 +1,7 @@
 """The back end `fast`: the phases of `Network` by the kernels of the fast step, in tf32.
 
-Loading, choosing and normalising the digits is part of the first kernels, so `load` only says which.
-`forward` makes the gradients of the head too, while its sums are at hand.
+Choosing and normalising the digits is part of the first kernels, so `load` only says which they
+are. `forward` makes the gradients of the head too, while its sums are at hand.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NO_GPU = (
 
 
 class Fast:
-    """A network in training by the fast step: one kernel launch after another, or a step in a graph.
+    """A network in training by the fast step, one launch after another; whole/ has it in graphs.
 
     The parameters are views of one tensor, and change in place.
     """

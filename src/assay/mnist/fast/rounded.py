@@ -32,7 +32,7 @@ class _Rounded(torch.autograd.Function):
 
 
 def rounded(v: torch.Tensor) -> torch.Tensor:
-    made: torch.Tensor = _Rounded.apply(v)  # type: ignore[no-untyped-call]
+    made: torch.Tensor = _Rounded.apply(v)
     return made
 
 

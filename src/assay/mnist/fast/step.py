@@ -98,7 +98,7 @@ class Step:
         batch: int,
         processors: int,
     ):
-        self._k, self.flat, self.batch = handle, flat, batch
+        self.kernels, self.flat, self.batch = handle, flat, batch
         self.grids = g = grids(batch, processors)
         self._gradients = gradients
 
@@ -115,12 +115,12 @@ class Step:
         self.parts_k, self.parts_1 = floats(g.convs, CONV2), floats(g.convs, D1)
 
     def launch(self, name: str, grid: Any, *args: Any, shared: int = 0) -> None:
-        self._k[name](grid=grid, block=THREADS, shared=shared)(*args)
+        self.kernels[name](grid=grid, block=THREADS, shared=shared)(*args)
 
     def forward(
         self, digits: Digits, step: torch.Tensor, *, smooth: float = 0.0, train: bool = True
     ) -> None:
-        """Logits, and with `train` the loss and the gradients of the head, of step `step` (int32)."""
+        """Logits of step `step` (int32); with `train` its loss and the gradients of the head."""
         g, p = self.grids, self.flat
         where = (digits.images, digits.order, step, self.batch)
         self.launch("patch_products", g.products, self.products, *where)
