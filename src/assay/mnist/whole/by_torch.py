@@ -13,17 +13,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from ..agreement import tensor_cores
 from ..layers.training import DEVIATION, MEAN
 from ..model import Parameters
 from ..twin import logits_of
 from .bench import BURST, Course, captured, wait
-
-
-def tensor_cores() -> None:
-    """Lets PyTorch use TF32 everywhere, and cuDNN try its algorithms, in this process."""
-    torch.backends.cuda.matmul.allow_tf32 = True
-    torch.backends.cudnn.allow_tf32 = True
-    torch.backends.cudnn.benchmark = True
 
 
 def loss_of(
