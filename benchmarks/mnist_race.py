@@ -1,16 +1,17 @@
 """The MNIST race on one GPU: gradients, seconds of every kernel, whole steps against PyTorch.
 
     python benchmarks/mnist_race.py --data DIR [--batches 64,256,1024,4096] [--steps 300] [--quick]
-        [--peer NAME ...] [--limit 240] [--to FILE]
+        [--peer NAME ...] [--limit 240] [--until] [--seeds 50] [--to FILE]
 
 Every line is printed and written to FILE (JSON lines) as it is known, so a run that is cut off
 leaves what it had. --limit bounds it: batches and peers that there is no time for are named.
-Without --data it runs on the sample in the package, and says so.
+Without --data it runs on the sample in the package, and says so. --until: time to accuracy alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 import time
@@ -27,6 +28,7 @@ from assay.mnist.fast.network import Fast
 from assay.mnist.model import Sizes, initial
 from assay.mnist.race import judged
 from assay.mnist.whole import racing
+from assay.mnist.whole.until import Recipe, trainings
 
 QUICK = [1024]
 
@@ -43,6 +45,8 @@ def main() -> None:
             print(text(row), flush=True)
 
         tell(kind="machine", **machine(), digits=digits.source)
+        if given.until:
+            return until(digits, given, tell)
         for name, facts in kernels.facts(arch()).items():
             tell(kind="built", kernel=name, registers=facts.registers,
                  spilled=facts.spill_store_bytes, shared=facts.shared_bytes)  # fmt: skip
@@ -66,6 +70,9 @@ def _given() -> argparse.Namespace:
                         default=[64, 256, 1024, 4096])  # fmt: skip
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--peer", action="append", default=[], help="only these, ours among them")
+    parser.add_argument("--until", action="store_true", help="time to accuracy, nothing else")
+    parser.add_argument("--seeds", type=int, default=50)
+    parser.add_argument("--recipe", type=json.loads, default={}, help="JSON of fields of Recipe")
     parser.add_argument("--quick", action="store_true", help="batch 1024 alone")
     parser.add_argument("--limit", type=float, default=240, help="seconds, building included")
     parser.add_argument("--to", type=Path, default=Path("mnist_race.jsonl"))
@@ -152,6 +159,21 @@ def race(digits: data.Data, batch: int, given: argparse.Namespace, end: float, t
              high=c.high, reasons=c.reasons)  # fmt: skip
 
 
+def until(digits: data.Data, given: argparse.Namespace, tell: Any) -> None:
+    recipe = Recipe(**given.recipe)
+    tell(kind="recipe", **dataclasses.asdict(recipe))
+
+    def seen(what: str) -> None:
+        if not what.startswith("seed") or what.endswith("0 fast"):
+            print(f"  {what}", flush=True)
+
+    for t in trainings(digits, recipe, range(given.seeds), seen=seen):
+        mean, low = t.accuracy
+        tell(kind="until", trainer=t.name, seeds=len(t.seeds), mean_seconds=t.mean_seconds,
+             accuracy=mean, accuracy_low=low, seconds=t.seconds,
+             accuracies=t.accuracies)  # fmt: skip
+
+
 def text(row: dict[str, Any]) -> str:
     """A row as a line to read."""
     kind, us = row["kind"], 1e6
@@ -171,6 +193,12 @@ def text(row: dict[str, Any]) -> str:
         return (
             f"verdict  {row['batch']}: {row['word']} than {row['against']}: {row['ratio']:.2f} "
             f"({row['low']:.2f} to {row['high']:.2f}) {'; '.join(row['reasons'])}"
+        )
+    if kind == "until":
+        return (
+            f"until    {row['trainer']}: {row['mean_seconds'] * 1e3:.2f} ms a training, "
+            f"{row['accuracy']:.3%} right, at least {row['accuracy_low']:.3%} (95 %), "
+            f"{row['seeds']} seeds"
         )
     if kind == "gradients":
         return (

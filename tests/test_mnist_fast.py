@@ -50,6 +50,7 @@ def made(parameters: Parameters, batch: int, processors: int) -> tuple[Step, tor
 
 
 @pytest.mark.full
+@pytest.mark.timeout(600)  # seven kernels become C++ first
 @pytest.mark.parametrize(
     # processors: few, so that blocks have several digits; a batch with a tile that is not full.
     ("batch", "processors", "hostile"),
@@ -75,6 +76,7 @@ def test_the_gradients_of_the_fast_step_are_those_of_autograd(few, batch, proces
 
 
 @pytest.mark.full
+@pytest.mark.timeout(600)  # seven kernels become C++ first
 def test_steps_follow_one_another_without_the_host(few):
     """Three steps with momentum and a rate of their own against autograd and torch's SGD."""
     batch, steps, rates = 16, 3, torch.tensor([0.05, 0.1, 0.02])
@@ -103,6 +105,7 @@ def test_steps_follow_one_another_without_the_host(few):
 
 
 @pytest.mark.full
+@pytest.mark.timeout(600)  # seven kernels become C++ first
 def test_the_back_end_has_the_phases_of_a_network(few):
     parameters, order = started(False), order_of(1, 12)
     watch = Watch()

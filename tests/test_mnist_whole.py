@@ -11,10 +11,12 @@ import torch
 from assay import AssayError
 from assay.mnist import data, race
 from assay.mnist.data import Data, Digits
-from assay.mnist.whole import bench, by_torch, by_us, racing
+from assay.mnist.fast.network import Fast
+from assay.mnist.whole import bench, by_torch, by_us, racing, until
 from assay.mnist.whole.by_torch import TorchSteps
 from assay.mnist.whole.by_us import LayerSteps
 from assay.mnist.whole.peers import PEERS, Whole
+from assay.simt import Watch
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +48,11 @@ def on_the_cpu(monkeypatch):
 
     for module in (bench, by_us, by_torch, racing):
         monkeypatch.setattr(module, "BURST", 2)
-    for module in (by_us, by_torch):
+    for module in (by_us, by_torch, until):
         monkeypatch.setattr(module, "captured", Replayed)
     monkeypatch.setattr(racing, "timed", timed)
+    monkeypatch.setattr(until, "timed", timed)
+    monkeypatch.setattr(until, "MODE", None)
     monkeypatch.setattr(by_torch, "tensor_cores", lambda: None)
 
     def broken(parameters, course):
@@ -123,3 +127,42 @@ def test_a_burst_goes_back_to_the_weights_it_was_given(few, on_the_cpu):
         assert digest(made.parameters) == digest(parameters)
         made.run()
         assert digest(made.parameters) != digest(parameters)
+
+
+def test_the_rate_rises_and_falls():
+    rates = until.Recipe(steps=99, peak=0.5, warm=0.2).rates()
+    assert len(rates) == 99
+    assert max(rates) == pytest.approx(0.5)
+    assert rates.index(max(rates)) == 19
+    assert 0 < rates[-1] < rates[0] < 0.05
+
+
+def test_trainings_of_a_seed_are_alike_whoever_trains(few, on_the_cpu):
+    recipe = until.Recipe(batch=16, steps=9, peak=0.1, smooth=0.1)
+    (once,) = until.trainings(few, recipe, [3, 4], device="cpu", names=["twin"])
+    (again,) = until.trainings(few, recipe, [4, 3], device="cpu", names=["twin"])
+    assert once.accuracies == again.accuracies[::-1]
+    assert min(once.accuracies) > 0.2, "it learns, in nine steps"
+    mean, low = once.accuracy
+    assert low < min(once.accuracies) <= mean
+    assert min(once.seconds) > 0
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)  # seven kernels become C++ first
+def test_the_fast_training_is_that_of_the_twin(few, on_the_cpu, monkeypatch):
+    """The same recipe, digits and seed by the compiled kernels, run on the CPU."""
+    watch = Watch()
+    monkeypatch.setattr(until, "Fast", lambda p, device: Fast(p, watch=watch))
+    seen = {}
+
+    def accuracy(net, digits):
+        seen[type(net).__name__] = net.losses.clone()
+        return 1.0
+
+    monkeypatch.setattr(until, "accuracy", accuracy)
+    recipe = until.Recipe(batch=8, steps=6, peak=0.05, smooth=0.1)
+    until.trainings(few, recipe, [5], device="cpu")
+    ours, twin = seen["FastTraining"], seen["TwinTraining"]
+    assert ours.tolist() == pytest.approx(twin.tolist(), rel=5e-3)
+    assert not watch.faults

@@ -111,11 +111,11 @@ class TorchSteps:
         """Launches a burst."""
         return self._burst if self._graph is None else self._graph.replay
 
-    def reset(self) -> None:
-        """Back to the parameters given, and to no momentum."""
+    def reset(self, parameters: Mapping[str, torch.Tensor] | None = None) -> None:
+        """Back to these parameters or those given at first, and to no momentum."""
         with torch.no_grad():
             for name, value in self.parameters.items():
-                value.copy_(self._given[name])
+                value.copy_((parameters or self._given)[name])
             for state in self.optimizer.state.values():
                 for kept in state.values():
                     if isinstance(kept, torch.Tensor):
