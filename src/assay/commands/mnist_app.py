@@ -30,7 +30,7 @@ def train(
     download: Download = False,
     backend: Annotated[
         str | None,
-        typer.Option("--backend", help="cpp, torch, cuda, autograd; cpp,conv2=torch."),
+        typer.Option("--backend", help="cpp, torch, cuda, fast, autograd; cpp,conv2=torch."),
     ] = None,
     epochs: Annotated[int | None, typer.Option("--epochs", min=1, help="Default 5.")] = None,
     batch: Annotated[
@@ -109,7 +109,7 @@ def profile(
     data: Data = None,
     download: Download = False,
     backend: Annotated[
-        str, typer.Option("--backend", help="cpp, torch, cuda; cpp,conv2=torch.")
+        str, typer.Option("--backend", help="cpp, torch, cuda, fast; cpp,conv2=torch.")
     ] = "cpp",
     batch: Annotated[int, typer.Option("--batch", min=2, help="Digits of a step.")] = 256,
     steps: Annotated[int, typer.Option("--steps", min=10, help="Steps that count.")] = 30,

@@ -13,12 +13,20 @@ from ..errors import AssayError
 from ..mnist import checkpoint, data, onnx_file
 from ..mnist import profile as profiling
 from ..mnist import race as racing
+from ..mnist.fast.network import Fast
+from ..mnist.fast.timing import kernel_seconds
+from ..mnist.layers.training import loaded
 from ..mnist.model import Sizes, initial
 from ..mnist.network import Network
 from ..mnist.train import EVALUATED, network
+from ..mnist.train import order as training_order
 from ..report.units import seconds
 
 console = Console(highlight=False, soft_wrap=True)
+CPU_PEERS = [
+    name for name, peer in racing.PEERS.items() if peer.device == "cpu" and name != "eager"
+]
+"""Names that ask for the race on the CPU, where there is a GPU too."""
 WIDTH = 150
 """Of the table: a pipe has 80 columns, which would cut every number in two."""
 
@@ -28,6 +36,10 @@ def race(
 ) -> None:
     """Races and prints: phases, ratios with their intervals, and who wins or why nobody does."""
     found = data.load(folder, download=download)
+    if torch.cuda.is_available() and not any(name in CPU_PEERS for name in peers):
+        from . import whole_race
+
+        return whole_race.race(found, batch, steps, seed, peers)
     picked = racing.chosen(peers)
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("racing", total=steps + racing.WARM)
@@ -81,6 +93,8 @@ def profile(
 ) -> None:
     """Prints the seconds of every layer, forward and backward, and their shares of the sum."""
     found = data.load(folder, download=download)
+    if backend == "fast":
+        return _profile_fast(found, batch, seed)
     net = Network(initial(Sizes(), seed), backend)
     spent = profiling.profile(net, found, batch=batch, steps=steps, seed=seed)
     whole = sum(s.median[1] for s in spent)
@@ -96,6 +110,23 @@ def profile(
     console.print(f"sum of medians {seconds(whole)}; each kernel is waited for by itself")
 
 
+def _profile_fast(found: data.Data, batch: int, seed: int) -> None:
+    net = Fast(initial(Sizes(), seed))
+    images = torch.from_numpy(found.train.images.copy()).to(net.device)
+    labels = torch.from_numpy(found.train.labels.copy()).to(net.device)
+    order = training_order(seed, 0, len(labels))[:batch].contiguous().to(net.device)
+    spent = kernel_seconds(net, net.load(images, labels, order)[0])
+    whole = sum(spent.values())
+    made = Table(box=None, pad_edge=False)
+    for name in ("kernel", "median", "share"):
+        made.add_column(name, justify="left" if name == "kernel" else "right")
+    for name, took in spent.items():
+        made.add_row(name, seconds(took), f"{took / whole:.1%}")
+    console.print(f"fast, batch {batch}, on {net.device}; {found.source}")
+    console.print(made)
+    console.print(f"sum {seconds(whole)}; each kernel alone, again and again in a graph")
+
+
 def export(kept: Path, to: Path) -> None:
     """Writes the network as ONNX and compares its logits in ONNX Runtime with ours."""
     state = checkpoint.load(kept)
@@ -106,7 +137,8 @@ def export(kept: Path, to: Path) -> None:
     labels = torch.from_numpy(test.labels[:EVALUATED].copy()).to(net.device)
     x, _ = net.load(images, labels, torch.arange(len(images), device=net.device))
     ours = net.logits(x).cpu().numpy()
-    found = onnx_file.logits(to, x.cpu().numpy())
+    pixels, _ = loaded(images.cpu(), labels.cpu(), torch.arange(len(images)), torch.ones(1))
+    found = onnx_file.logits(to, pixels.numpy())
     off = onnx_file.difference(found, ours)
     if not off <= onnx_file.ALLOWED:
         raise AssayError(

@@ -26,6 +26,13 @@ LOSS = 0.02
 WINDOW = 10
 
 
+def tensor_cores() -> None:
+    """Lets PyTorch use TF32 everywhere, and cuDNN try its algorithms, in this process."""
+    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cudnn.allow_tf32 = True
+    torch.backends.cudnn.benchmark = True
+
+
 @dataclass(frozen=True)
 class Agreement:
     """The error of one parameter's gradient, and whether it is allowed."""

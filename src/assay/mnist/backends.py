@@ -45,7 +45,8 @@ def _known(name: str, text: str) -> str:
     if name not in BACKENDS:
         raise AssayError(
             f"--backend {text}: no back end {name!r}; there are {', '.join(BACKENDS)}, and "
-            "autograd, PyTorch's own training of the same network"
+            "for the whole network alone fast, its step fused on tensor cores, and autograd, "
+            "PyTorch's own training"
         )
     return name
 

@@ -22,8 +22,9 @@ import torch
 from ..clock.statistics import interval, ratio, verdict
 from ..errors import AssayError
 from . import agreement
-from .agreement import Agreement
+from .agreement import Agreement, tensor_cores
 from .data import Data
+from .fast.network import Fast
 from .model import Parameters, Sizes, initial
 from .network import Network
 from .train import accuracy, order
@@ -48,13 +49,21 @@ class Peer:
     device: str = "cpu"
 
 
+def _eager_on_a_gpu(parameters: Parameters) -> Twin:
+    tensor_cores()
+    return Twin(parameters, device="cuda:0")
+
+
 PEERS: dict[str, Peer] = {
     "cpp": Peer(lambda p: Network(p, "cpp"), "float32", ours=True),
     "eager": Peer(Twin, "float32"),
     "eager channels_last": Peer(lambda p: Twin(p, channels_last=True), "float32"),
     "compile": Peer(lambda p: Twin(p, compiled=True), "float32"),
+    "fast": Peer(Fast, "tf32", ours=True, device="cuda"),
+    "naive": Peer(lambda p: Network(p, "cuda"), "float32", ours=True, device="cuda"),
+    "eager on the GPU": Peer(_eager_on_a_gpu, "tf32", device="cuda"),
 }
-"""By name. On a GPU more join: graphs, max-autotune, our fast path (`device="cuda"`)."""
+"""By name. Those of a GPU show its phases, unfused; whole/ races whole steps there."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,8 @@ class Ran:
     agreements: tuple[Agreement, ...]
     first: float
     """Seconds of the very first step, with what it builds."""
+    each: int = 1
+    """Steps of which a sample of `seconds` is the mean."""
 
     def median(self, phase: str) -> tuple[float, float, float]:
         """(low, median, high) seconds of a phase or the `total`."""
@@ -91,14 +102,14 @@ class Comparison:
     """Why nobody wins."""
 
 
-def chosen(names: Sequence[str]) -> dict[str, Peer]:
-    """The peers of these names, all that run here if there are none. Raises AssayError."""
-    here = {n: p for n, p in PEERS.items() if p.device == "cpu" or torch.cuda.is_available()}
+def chosen(names: Sequence[str], device: str = "cpu") -> dict[str, Peer]:
+    """The peers of these names, or all of this device. Raises AssayError."""
+    here = {n: p for n, p in PEERS.items() if p.device == device}
     unknown = [name for name in names if name not in here]
     if unknown:
         raise AssayError(f"no peer {unknown[0]!r} here; there are {', '.join(here)}")
     picked = {name: here[name] for name in names} if names else here
-    if sum(peer.ours for peer in picked.values()) != 1 or len(picked) < 2:
+    if len({peer.ours for peer in picked.values()}) < 2:
         raise AssayError(f"a race is one of ours and a peer at least, not {', '.join(picked)}")
     return picked
 
@@ -194,8 +205,11 @@ def _now(device: str) -> float:
 def judged(ran: Sequence[Ran]) -> list[Comparison]:
     """Ours against every other of its class of precision, by the rule above."""
     ours = next(r for r in ran if r.peer.ours)
-    others = [r for r in ran if r is not ours and r.peer.precision == ours.peer.precision]
-    return [_compared(ours, other) for other in others]
+    return [
+        _compared(ours, other)
+        for other in ran
+        if not other.peer.ours and other.peer.precision == ours.peer.precision
+    ]
 
 
 def _compared(ours: Ran, other: Ran) -> Comparison:
@@ -213,7 +227,8 @@ def _compared(ours: Ran, other: Ran) -> Comparison:
     points = abs(ours.accuracy - other.accuracy)
     if not points <= POINTS:
         reasons.append(f"accuracies are {points:.2%} apart, allowed {POINTS:.1%}")
-    if len(mine) < LEAST:
-        reasons.append(f"{len(mine)} steps, and a verdict needs {LEAST}")
+    steps = len(mine) * ours.each
+    if steps < LEAST:
+        reasons.append(f"{steps} steps, and a verdict needs {LEAST}")
     word = "no winner" if reasons else verdict(low, middle, high)
     return Comparison(other.name, low, middle, high, word, tuple(reasons))

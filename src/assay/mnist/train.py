@@ -16,6 +16,7 @@ import torch
 
 from ..errors import AssayError
 from .data import Data, Digits
+from .fast.network import Fast
 from .model import Parameters, Sizes, initial
 from .network import Network
 from .twin import Twin, from_torch
@@ -57,9 +58,14 @@ class State:
     """On the held-out digits, after each whole epoch."""
 
 
-def network(plan: Plan, parameters: Parameters) -> Network | Twin:
-    """What trains: our own kernels, or the twin by autograd."""
-    return Twin(parameters) if plan.backend == "autograd" else Network(parameters, plan.backend)
+WHOLE: dict[str, Callable[[Parameters], Any]] = {"fast": Fast, "autograd": Twin}
+"""Back ends for the whole network alone."""
+
+
+def network(plan: Plan, parameters: Parameters) -> Any:
+    """What trains: our own kernels, layer by layer or fused, or the twin by autograd."""
+    whole = WHOLE.get(plan.backend)
+    return whole(parameters) if whole else Network(parameters, plan.backend)
 
 
 def start(plan: Plan, data: Data) -> State:

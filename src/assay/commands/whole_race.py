@@ -1,0 +1,65 @@
+"""`assay mnist race` on a GPU: tables of whole steps, of the phases of a step, and the verdict."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from ..mnist import race as racing
+from ..mnist.data import Data
+from ..mnist.whole import racing as whole
+from ..mnist.whole.bench import BURST
+from ..report.units import seconds
+from .racing import WIDTH, Console, console, sentence
+from .racing import table as phases
+
+
+def race(found: Data, batch: int, steps: int, seed: int, peers: list[str]) -> None:
+    """Races whole steps, then a part of the peers phase by phase, and prints both."""
+    with console.status("racing") as status:
+        result = whole.race(
+            found, batch=batch, steps=steps, seed=seed, peers=peers,
+            seen=lambda what: status.update(f"{what}"),
+        )  # fmt: skip
+    wide = Console(highlight=False, width=max(WIDTH, console.width))
+    console.print(f"{found.source}; batch {batch}, {steps} steps in bursts of {BURST}, seed {seed}")
+    wide.print(table(result))
+    for absent in result.absent:
+        console.print(f"did not race: {absent.name}: {absent.reason}")
+    for comparison in racing.judged(result.ran):
+        console.print(sentence(comparison))
+    console.print(
+        "device time of whole steps, launched behind a busy wait; host: launched and waited for"
+    )
+    if peers:
+        return
+    with console.status("the phases, unfused"):
+        ran = racing.race(
+            found, racing.chosen([], "cuda"), batch=batch, steps=racing.LEAST, seed=seed
+        )
+    console.print("phases of a step, unfused: launched by the host, each waited for")
+    wide.print(phases(ran))
+
+
+def table(result: whole.Result) -> Table:
+    """Medians of a step with their 95 % intervals, the fastest first, and what must agree."""
+    made = Table(box=None, pad_edge=False)
+    columns = ("", "class", "a step", "95 %", "host", "images/s", "made in", "memory", "loss")
+    for name in (*columns, "held out", "gradients"):
+        made.add_column(name, justify="left" if name in ("", "class") else "right", no_wrap=True)
+    for r in sorted(result.ran, key=lambda r: r.median("total")[1]):
+        low, middle, high = r.median("total")
+        worst = max(r.agreements, key=lambda a: a.error / a.allowed)
+        made.add_row(
+            r.name + (" (ours)" if r.peer.ours else ""),
+            r.peer.precision,
+            seconds(middle),
+            f"{seconds(low)} to {seconds(high)}",
+            seconds(result.host[r.name]),
+            f"{result.batch / middle:,.0f}",
+            seconds(r.first),
+            f"{result.bytes[r.name] / 1e6:,.0f} MB",
+            f"{r.losses[-1]:.4f}",
+            f"{r.accuracy:.2%}",
+            f"{worst.error:.0e} of {worst.allowed:.0e}",
+        )
+    return made

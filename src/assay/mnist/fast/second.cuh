@@ -1,0 +1,148 @@
+// The second convolution, forward: y[o][pixel] = sum over channels and taps, by tensor cores.
+//
+// A holds weights (16 outputs a tile), B the planes of one digit. The eight columns of a tile are
+// the two left and right pixels of four pooling windows, and the next tile the pixels below, so that
+// each thread holds whole windows. A step of eight k is one tap of eight channels.
+#pragma once
+
+#include "first.cuh"
+
+constexpr int STEPS = K2 / 8, WINDOWS = (W2 + 3) / 4;  // 18 steps; 13 fours of windows, one not full
+constexpr int EACH = 4;                                // fours of windows of a warp at most
+
+// KNOWN2: scale, shift, mean and 1 / deviation of the second batchnorm.
+constexpr int SCALE2 = 0, SHIFT2 = 32, MEAN2 = 64, RSTD2 = 96, KNOWN2 = 128;
+
+// Where weight (o, c, tap) is in the fragments that the forward reads: [tile][step][lane][4].
+__device__ __forceinline__ int forward_at(int o, int c, int tap) {
+  const int lane = o % 8 * 4 + c % 4, part = o % 16 / 8 + c % 8 / 4 * 2;
+  return ((o / 16 * STEPS + tap * 2 + c / 8) * 32 + lane) * 4 + part;
+}
+
+struct SecondConv {
+  int row, at, tile, group, base[EACH];
+
+  __device__ SecondConv() {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    row = lane / 4, at = lane % 4, tile = warp % 2, group = warp / 2;
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) {
+      const int window = min(4 * (group + 4 * e) + row / 2, W2 - 1);
+      base[e] = at * PS + window / P2 * 2 * RS + window % P2 * 2 + row % 2;
+    }
+  }
+  // The window whose outputs this thread holds of four `e`; W2 or more: none.
+  __device__ __forceinline__ int window(int e) const { return 4 * (group + 4 * e) + at; }
+  __device__ __forceinline__ bool has(int e) const { return group + 4 * e < WINDOWS; }
+
+  // y[e][below][2 i + right]: of output 16 tile + row + 8 i, the pixels of window(e).
+  __device__ __forceinline__ void run(float (&y)[EACH][2][4], const float* weights,
+                                      const float* a) const {
+#pragma unroll
+    for (int i = 0; i < EACH * 8; ++i) y[i / 8][i / 4 % 2][i % 4] = 0.f;
+    const float4* fragment =
+        reinterpret_cast<const float4*>(weights) + tile * STEPS * 32 + threadIdx.x % 32;
+#pragma unroll
+    for (int s = 0; s < STEPS; ++s) {
+      const float4 k = fragment[s * 32];
+      const int off = s % 2 * 8 * PS + s / 2 / 3 * RS + s / 2 % 3;
+#pragma unroll
+      for (int e = 0; e < EACH; ++e)
+        if (e + 1 < EACH || has(e))
+#pragma unroll
+          for (int t = 0; t < 2; ++t) {
+            const float* p = a + base[e] + off + t * RS;
+            mma8(y[e][t], k.x, k.y, k.z, k.w, p[0], p[4 * PS]);
+          }
+    }
+  }
+};
+
+// m[digit][o * W2 + window]: the pooled winner of y (its bias left out: batchnorm takes it away
+// again). parts[block]: sums of y, then of y^2, of each output. known1 is left for later kernels.
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+    second_conv(float* m, float* parts, float* known1, const float* products, int rows,
+                const float* parameters, const unsigned char* images, const i64* order,
+                const int* step, int batch) {
+  __shared__ __align__(16) float a[C1 * PS];
+  __shared__ __align__(16) float weights[C2 * K2];
+  __shared__ float x[XSIZE], known[KNOWN1];
+  __shared__ double sums[PAIRS];
+  const Digits digits{images, nullptr, order, *step, batch};
+  u32 word = digits.word(blockIdx.x);
+  first_statistics(known, sums, weights, products, rows, parameters, batch);
+  if (blockIdx.x == 0 && threadIdx.x < KNOWN1) known1[threadIdx.x] = known[threadIdx.x];
+  for (int i = threadIdx.x; i < C2 * K2; i += THREADS)
+    weights[forward_at(i / K2, i % K2 / TAPS, i % TAPS)] = tf32(parameters[CONV2 + i]);
+  clear(x, XSIZE);
+  clear(a, C1 * PS);
+  const FirstConv first(parameters, known);
+  const SecondConv second;
+  float sign[2], sum[2] = {}, square[2] = {};
+#pragma unroll
+  for (int i = 0; i < 2; ++i)
+    sign[i] = sign_of(parameters[BN2_W + second.tile * 16 + second.row + i * 8]);
+  for (int b = blockIdx.x; b < batch; b += gridDim.x) {
+    __syncthreads();
+    put_word(x, word);
+    __syncthreads();
+    word = digits.word(b + gridDim.x);
+    first.run<false>(a, nullptr, x);
+    __syncthreads();
+    float y[EACH][2][4];
+    second.run(y, weights, a);
+    float* out = m + i64(b) * FLAT + (second.tile * 16 + second.row) * W2;
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) {
+      const int window = second.window(e);
+      if (window >= W2) continue;
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const float v[4] = {y[e][0][2 * i], y[e][0][2 * i + 1], y[e][1][2 * i],
+                            y[e][1][2 * i + 1]};
+        float best;
+        winner(v, sign[i], best);
+        out[i * 8 * W2 + window] = best;
+#pragma unroll
+        for (int n = 0; n < 4; ++n) sum[i] += v[n], square[i] += v[n] * v[n];
+      }
+    }
+  }
+  __syncthreads();
+  float(*over)[64] = reinterpret_cast<float(*)[64]>(x);  // [group][sum or square of an output]
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+#pragma unroll
+    for (int far = 1; far < 4; far *= 2) {
+      sum[i] += __shfl_xor_sync(~0u, sum[i], far);
+      square[i] += __shfl_xor_sync(~0u, square[i], far);
+    }
+  }
+  if (second.at == 0)
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int o = second.tile * 16 + second.row + i * 8;
+      over[second.group][o] = sum[i], over[second.group][C2 + o] = square[i];
+    }
+  __syncthreads();
+  if (threadIdx.x < 64)
+    parts[i64(blockIdx.x) * 64 + threadIdx.x] = over[0][threadIdx.x] + over[1][threadIdx.x] +
+                                                over[2][threadIdx.x] + over[3][threadIdx.x];
+}
+
+// Fills known (KNOWN2 floats, shared) from the sums of all blocks. scratch: 4 KB.
+__device__ void second_statistics(float* known, double* sums, float* scratch, const float* parts,
+                                  int rows, const float* parameters, int batch) {
+  sum_rows<64>(sums, scratch, parts, rows);
+  if (threadIdx.x < C2) {
+    const int c = threadIdx.x;
+    const double count = double(batch) * W1, mean = sums[c] / count;
+    const float rstd = rsqrtf(float(sums[C2 + c] / count - mean * mean) + EPSILON);
+    const float scale = parameters[BN2_W + c] * rstd;
+    known[SCALE2 + c] = scale;
+    known[SHIFT2 + c] = parameters[BN2_B + c] - float(mean) * scale;
+    known[MEAN2 + c] = float(mean);
+    known[RSTD2 + c] = rstd;
+  }
+  __syncthreads();
+}

@@ -1,0 +1,168 @@
+"""The race of whole steps, on the CPU and without graphs: bursts in turns, verdicts, absentees."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+
+from assay import AssayError
+from assay.mnist import data, race
+from assay.mnist.data import Data, Digits
+from assay.mnist.fast.network import Fast
+from assay.mnist.whole import bench, by_torch, by_us, racing, until
+from assay.mnist.whole.by_torch import TorchSteps
+from assay.mnist.whole.by_us import LayerSteps
+from assay.mnist.whole.peers import PEERS, Whole
+from assay.simt import Watch
+
+
+@pytest.fixture(scope="module")
+def few() -> Data:
+    whole = data.load()
+    return Data(
+        Digits(whole.train.images[:120], whole.train.labels[:120]),
+        Digits(whole.test.images[:40], whole.test.labels[:40]),
+        "the first digits of the sample",
+    )
+
+
+class Replayed:
+    """In the place of a CUDA graph: runs the burst again."""
+
+    def __init__(self, run, warm=3):
+        self.replay = run
+        run()
+
+
+@pytest.fixture
+def on_the_cpu(monkeypatch):
+    """Peers whose bursts run here, timed by the host's clock."""
+
+    def timed(run):
+        begun = time.perf_counter()
+        run()
+        return time.perf_counter() - begun
+
+    for module in (bench, by_us, by_torch, racing):
+        monkeypatch.setattr(module, "BURST", 2)
+    for module in (by_us, by_torch, until):
+        monkeypatch.setattr(module, "captured", Replayed)
+    monkeypatch.setattr(racing, "timed", timed)
+    monkeypatch.setattr(until, "timed", timed)
+    monkeypatch.setattr(until, "MODE", None)
+    monkeypatch.setattr(by_torch, "tensor_cores", lambda: None)
+
+    def broken(parameters, course):
+        raise RuntimeError("no such kernel\nmore")
+
+    peers = {
+        "ours": Whole(lambda p, c: LayerSteps(p, c, "cpp"), "float32", ours=True),
+        "eager + graph": Whole(lambda p, c: TorchSteps(p, c, graph=True), "float32"),
+        "eager": Whole(lambda p, c: TorchSteps(p, c, channels_last=True), "tf32"),
+        "broken": Whole(broken, "float32"),
+        "slow": Whole(broken, "float32", slow="takes a minute"),
+    }
+    monkeypatch.setattr(racing, "PEERS", peers)
+
+
+def test_bursts_of_all_are_timed_in_turns_and_judged(few, on_the_cpu):
+    result = racing.race(few, batch=8, steps=6, device="cpu")
+    assert [r.name for r in result.ran] == ["ours", "eager + graph", "eager"]
+    reasons = {a.name: a.reason for a in result.absent}
+    assert reasons == {
+        "broken": "RuntimeError: no such kernel",
+        "slow": "takes a minute: races at batch 1024, or if named",
+    }
+    ours, graph, eager = result.ran
+    assert all(len(r.seconds["total"]) == 3 and r.each == 2 for r in result.ran)
+    assert all(len(r.losses) == (3 + racing.SETTLING) * bench.BURST for r in result.ran)
+    # Same digits, same weights: every burst started where the last ended, warming up undone.
+    assert graph.losses == pytest.approx(ours.losses, rel=2e-3)
+    assert eager.losses == pytest.approx(ours.losses, rel=2e-3)
+    assert ours.losses[-1] < ours.losses[0]
+    assert all(a.holds for r in result.ran for a in r.agreements)
+    assert max(a.allowed for a in ours.agreements) == 1e-3
+    assert min(a.allowed for a in eager.agreements) >= 1e-2
+    (verdict,) = race.judged(result.ran)
+    assert verdict.peer == "eager + graph"
+    assert verdict.word == "no winner"
+    assert verdict.reasons[-1] == "6 steps, and a verdict needs 100"
+    enough = [replace(r, each=50) for r in result.ran]
+    assert race.judged(enough)[0].word != "no winner"
+
+
+def test_no_peer_is_made_when_time_is_over(few, on_the_cpu):
+    result = racing.race(few, batch=16, steps=10, device="cpu", until=time.monotonic() - 1)
+    assert not result.ran
+    assert {a.reason for a in result.absent[1:]} == {"no time left to make it"}
+
+
+def test_peers_are_chosen_by_name(few):
+    picked, absent = racing.chosen([], 64)
+    assert "max-autotune + graph" not in picked
+    assert {a.name for a in absent} >= {"naive", "max-autotune + graph"}
+    assert set(racing.chosen([], 1024)[0]) == set(PEERS)
+    assert set(racing.chosen(["fast", "max-autotune + graph"], 64)[0]) == {
+        "fast", "max-autotune + graph"
+    }  # fmt: skip
+    with pytest.raises(AssayError, match="no peer 'jax' on a GPU"):
+        racing.chosen(["jax"], 64)
+    with pytest.raises(AssayError, match="one of ours and a peer at least"):
+        racing.chosen(["eager"], 64)
+    with pytest.raises(AssayError, match="there are 120 training digits"):
+        racing.race(few, batch=64)
+
+
+def test_a_burst_goes_back_to_the_weights_it_was_given(few, on_the_cpu):
+    from assay.mnist.model import Sizes, digest, initial
+
+    parameters = initial(Sizes(), 0)
+    images = torch.from_numpy(few.train.images.copy())
+    labels = torch.from_numpy(few.train.labels.copy())
+    course = bench.course(images, labels, 4, 0.05)
+    for made in (LayerSteps(parameters, course, "cpp"), TorchSteps(parameters, course, graph=True)):
+        assert digest(made.parameters) == digest(parameters)
+        made.run()
+        assert digest(made.parameters) != digest(parameters)
+
+
+def test_the_rate_rises_and_falls():
+    rates = until.Recipe(steps=99, peak=0.5, warm=0.2).rates()
+    assert len(rates) == 99
+    assert max(rates) == pytest.approx(0.5)
+    assert rates.index(max(rates)) == 19
+    assert 0 < rates[-1] < rates[0] < 0.05
+
+
+def test_trainings_of_a_seed_are_alike_whoever_trains(few, on_the_cpu):
+    recipe = until.Recipe(batch=16, steps=9, peak=0.1, smooth=0.1)
+    (once,) = until.trainings(few, recipe, [3, 4], device="cpu", names=["twin"])
+    (again,) = until.trainings(few, recipe, [4, 3], device="cpu", names=["twin"])
+    assert once.accuracies == again.accuracies[::-1]
+    assert min(once.accuracies) > 0.2, "it learns, in nine steps"
+    mean, low = once.accuracy
+    assert low < min(once.accuracies) <= mean
+    assert min(once.seconds) > 0
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)  # seven kernels become C++ first
+def test_the_fast_training_is_that_of_the_twin(few, on_the_cpu, monkeypatch):
+    """The same recipe, digits and seed by the compiled kernels, run on the CPU."""
+    watch = Watch()
+    monkeypatch.setattr(until, "Fast", lambda p, device: Fast(p, watch=watch))
+    seen = {}
+
+    def accuracy(net, digits):
+        seen[type(net).__name__] = net.losses.clone()
+        return 1.0
+
+    monkeypatch.setattr(until, "accuracy", accuracy)
+    recipe = until.Recipe(batch=8, steps=6, peak=0.05, smooth=0.1)
+    until.trainings(few, recipe, [5], device="cpu")
+    ours, twin = seen["FastTraining"], seen["TwinTraining"]
+    assert ours.tolist() == pytest.approx(twin.tolist(), rel=5e-3)
+    assert not watch.faults
