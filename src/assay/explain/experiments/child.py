@@ -150,7 +150,7 @@ class _Bench:
             said.append(f"{registers} registers, {local} bytes of local memory, {held} blocks")
             args = packed(one, self.copies.address)
             steps.append(self.driver.prepared(function, one, args))
-            known.append(replace(one, static_shared=static, per_sm=held))
+            known.append(replace(one, static_shared=static, per_sm=held, registers=registers))
         self.facts = "; ".join(dict.fromkeys(said))
 
         def call() -> None:

@@ -93,6 +93,8 @@ def more_resident(launches: tuple[Launched, ...], card: Card) -> Changed:
         fit = REGISTERS // (2 * max(1, one.per_sm) * one.threads) // STEP * STEP
         if one.shared + one.static_shared:
             raise NotTried("its shared memory is in use, so it can't be taken away")
+        if one.registers and fit >= one.registers:
+            raise NotTried(f"{one.registers} registers a thread are not what limits it")
         if fit < LEAST_REGISTERS:
             raise NotTried(f"{fit} registers a thread for twice the blocks would all be spilled")
         made = one.with_ptx(at_most(one.compiled.ptx, one.compiled.name, fit))

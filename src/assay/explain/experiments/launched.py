@@ -38,6 +38,8 @@ class Launched:
     static_shared: int = 0
     per_sm: int = 0
     """Blocks that a multiprocessor holds at a time."""
+    registers: int = 0
+    """Of a thread; 0: not known."""
 
     @property
     def blocks(self) -> int:

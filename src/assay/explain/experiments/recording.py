@@ -6,6 +6,8 @@ are of its kernels alone. A launcher that looks at what a kernel computed can't 
 
 from __future__ import annotations
 
+import importlib
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,22 +39,22 @@ def noted(one: single.Single, arch: str) -> tuple[Launched, ...]:
     if way not in NOTED:
         raise NotRun(f"the launches of {way} code are not noted: only of {', '.join(NOTED)}")
     noting = Noting()
-    if way in ("triton", "numba"):
-        adapter = _adapter(way)
-        adapter.install(noting.run, arch)
-    placed = single.place(one, "cpu")
-    kernel = single.built(placed, "cpu", arch, watch=noting)
-    with torch.no_grad():
+    with _shimmed(way, noting, arch), torch.no_grad():
+        placed = single.place(one, "cpu")
+        kernel = single.built(placed, "cpu", arch, watch=noting)
         kernel.run(placed.outputs, list(placed.inputs))
     if not noting.launches:
         raise NotRun(f"{one.label} launched no kernel on this case")
     return tuple(noting.launches)
 
 
-def _adapter(way: str) -> Any:
-    import importlib
-
-    return importlib.import_module(f"assay.simt.adapters.{way}")
+def _shimmed(way: str, noting: Noting, arch: str) -> AbstractContextManager[Any]:
+    """What takes over launches of Triton and Numba for a while; a .cu is launched through `k`."""
+    if way == "cuda":
+        return nullcontext()
+    adapter = importlib.import_module(f"assay.simt.adapters.{way}")
+    made: AbstractContextManager[Any] = adapter.shim(noting.run, arch)
+    return made
 
 
 @dataclass
@@ -72,6 +74,6 @@ class Copies:
         begin = storage.data_ptr()
         if begin not in self.held:
             raw = torch.empty(0, dtype=torch.uint8).set_(storage)
-            self.held[begin] = (tensor, raw.to(self.device))
+            self.held[begin] = (tensor, raw.to(self.device, copy=True))
         offset = int(tensor.data_ptr()) - begin
         return int(self.held[begin][1].data_ptr()) + offset
