@@ -1,139 +1,261 @@
 """Explanations against clocks: planted slow kernels and their repaired twins, timed on a GPU.
 
-    python benchmarks/explain_planted.py [--seed 1] [--to FILE]
+    python benchmarks/explain_planted.py [--seed 1] [--prove] [--limit 150] [--to FILE]
 
 Each file of tests/slow is copied under random names. A slow kernel and its twin are timed in one
 schedule on the largest case; explain sees the slow one's row and counts. A cause counts as named if
 it is the first finding, the twin is faster, and the predicted gain within FACTOR of the true one.
-Printed: a line for each kernel, the confusion table, and as JSON lines what was predicted and true.
-Exit code 0 if all causes count and no sound kernel is advised, else 1; 3 without a GPU.
+--prove: the first finding is tried by experiments too; a cause is confirmed if it is the true one
+and an experiment that tries it came true.
+Printed: a line for each kernel as it is known, the confusion table, and how many causes count and
+are confirmed; --to keeps the lines. What fails, or comes after --limit seconds, is a line with its
+reason. Exit code 0 if all causes count and no sound kernel is advised, else 1; 3 without a GPU.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
 import json
+import os
 import sys
 import tempfile
-from dataclasses import replace
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from slow_kernels import Planted, planted, table
 
-from assay.explain import Explanation, explain
+from assay.errors import NotRun
+from assay.explain import Explanation, Facts, explain
 from assay.explain.cards import of_machine
 from assay.explain.costs import HOST, LAUNCHES
-from assay.explain.gathering import chosen, facts_of
+from assay.explain.experiments.judging import CONFIRMED
+from assay.explain.experiments.proving import prove
+from assay.explain.gathering import Wanted, chosen, facts_of
 from assay.explain.recorded import timed
-from assay.pipeline import Progress, Request, run
+from assay.pipeline import Progress, Request, known_of, run
 from assay.session import Session
-from assay.target import parse
-from assay.types import Roofs, Row
+from assay.target import Target, parse
+from assay.types import Row
 
 FACTOR = 1.5
+DEVICE = "cuda:0"
+SAMPLING = 1.0
+"""Seconds a case, and of the experiments of a kernel."""
+AT_ONCE = 6
+"""Kernels counted at a time: each is compiled for the CPU, in a process of its own."""
 LIBRARY = (("softmax", "cuda/online"), ("softmax", "triton"), ("square", "cuda/vectorised"))
+Said = dict[str, object]
 
 
-def rows_of(session: Session, target: str, variants: list[str]) -> tuple[list[Row], Roofs | None]:
-    """The rows of the largest case, timed in one schedule, and ceilings where they are known."""
-    aim = parse(target)
-    case = chosen(session, aim, variants[0], {}).case.case.values
-    request = Request((aim,), device="cuda", case=dict(case), variants=tuple(variants))
-    nouns = list(run(session, request, Progress()))
-    roofs = next((n for n in nouns if isinstance(n, Roofs) and n.device == "cuda:0"), None)
-    return [n for n in nouns if isinstance(n, Row)], roofs
+@dataclass(frozen=True)
+class One:
+    """A kernel, as it is known and as explain sees it."""
+
+    target: str
+    variant: str
+    known: str
+    cause: str
+    held_out: bool = False
 
 
-def explained(
-    session: Session, target: str, variant: str, rows: list[Row], roofs: Roofs | None
-) -> Explanation:
-    """Of a timed row and counts made on the CPU."""
-    aim = parse(target)
-    wanted = chosen(session, aim, variant, {})
-    gpu = session.machine().gpus[0]
-    facts = facts_of(session, aim, wanted, of_machine(gpu, roofs))
-    row = next(r for r in rows if r.variant == variant)
-    if row.timing is None:
-        raise SystemExit(f"{target} {variant} has no time: {row.word} {row.reason} {row.not_timed}")
-    return explain(replace(facts, **timed(row)))
+def everything(folder: Path, seed: int, held_out: bool) -> list[list[One]]:
+    """By op: its variants. The planted ones first, the sound ones last."""
+    by: dict[tuple[Path, str], list[Planted]] = {}
+    for one in planted(folder, seed, held_out=held_out):
+        by.setdefault((one.path, one.op), []).append(one)
+    groups = [
+        [One(f"{o.path}:{o.op}", o.variant, o.known, o.cause, o.held_out) for o in ones]
+        for ones in by.values()
+    ]
+    groups.sort(key=lambda ones: not any(one.cause for one in ones))
+    return [*groups, *([One(op, variant, f"{op} {variant}", "")] for op, variant in LIBRARY)]
+
+
+class Bench:
+    """What is known of every kernel before anything is timed, and the session."""
+
+    def __init__(self, session: Session, groups: list[list[One]]):
+        self.session = session
+        machine = session.machine()
+        roofs = known_of(machine).roofs.get(DEVICE)
+        self.card = of_machine(machine.gpus[0], roofs)
+        self.pool = ThreadPoolExecutor(min(AT_ONCE, max(1, (os.cpu_count() or 2) // 2)))
+        every = [one for ones in groups for one in ones]
+        self.facts = {one: self.pool.submit(self._facts, one) for one in every}
+
+    def _facts(self, one: One) -> tuple[Target, Wanted, Facts]:
+        target = parse(one.target)
+        wanted = chosen(self.session, target, one.variant, {})
+        return target, wanted, facts_of(self.session, target, wanted, self.card)
+
+    def rows(self, ones: list[One]) -> dict[str, Row]:
+        """The largest case, timed in one schedule, by variant."""
+        target, wanted, _ = self.facts[ones[0]].result()
+        request = Request(
+            (target,),
+            device="cuda",
+            case=dict(wanted.case.case.values),
+            variants=tuple(one.variant for one in ones),
+            budget=SAMPLING,
+        )
+        nouns = run(self.session, request, Progress())
+        return {noun.variant: noun for noun in nouns if isinstance(noun, Row)}
+
+    def explained(self, one: One, row: Row) -> Explanation:
+        """Of a timed row and counts made on the CPU."""
+        if row.timing is None:
+            raise NotRun(f"it has no time: {row.word} {row.reason} {row.not_timed}".strip())
+        return explain(replace(self.facts[one].result()[2], **timed(row)))
+
+    def trials(self, one: One, found: Explanation) -> list[Said]:
+        """The experiments on its first finding."""
+        target, wanted, _ = self.facts[one].result()
+        first = replace(found, findings=found.findings[:1])
+        values = wanted.case.case.values
+        made = prove(
+            self.session,
+            *(target, wanted.variant, values, first, DEVICE),
+            general=False,
+            seconds=SAMPLING,
+        )
+        return [dataclasses.asdict(each) for each in made]
 
 
 def true_gain(slow: Row, twin: Row, cause: str) -> float:
     """By what a user waits where the host is the cause, else by the time of the GPU."""
-    assert slow.timing is not None
-    assert twin.timing is not None
+    if slow.timing is None or twin.timing is None:
+        raise NotRun("the twin has no time")
     if cause in (HOST, LAUNCHES) and slow.timing.wall_seconds and twin.timing.wall_seconds:
         return slow.timing.wall_seconds / twin.timing.wall_seconds
     return slow.timing.median / twin.timing.median
 
 
-def judged(session: Session, ones: list[Planted]) -> list[dict[str, object]]:
+def judged(bench: Bench, ones: list[One], proving: bool) -> Iterator[Said]:
     """What is said of one op's variants, beside what is true."""
-    target, names = f"{ones[0].path}:{ones[0].op}", [one.variant for one in ones]
-    rows, roofs = rows_of(session, target, names)
-    by = {row.variant: row for row in rows}
-    made = []
+    rows = bench.rows(ones)
     for one in ones:
-        found = explained(session, target, one.variant, rows, roofs)
-        first = found.findings[0] if found.findings else None
-        timing = by[one.variant].timing
-        said: dict[str, object] = {
-            "kernel": one.known,
-            "cause": one.cause,
-            "found": first.cause if first else "" if found.bound else "not explained",
-            "seconds": timing.median if timing else None,
-            "predicted": first.gain if first else None,
-        }
-        if one.cause:
-            twin = next(x for x in ones if not x.cause)
-            true = true_gain(by[one.variant], by[twin.variant], one.cause)
-            ratio = max(true / first.gain, first.gain / true) if first else None
-            said |= {"true": true, "off": ratio}
-            said["counts"] = bool(
-                first and first.cause == one.cause and true > 1 and ratio and ratio <= FACTOR
-            )
-        else:
-            said["counts"] = said["found"] == ""
-        made.append(said)
-    return made
+        yield guarded(one, lambda one=one: of_one(bench, one, ones, rows, proving))
+
+
+def of_one(bench: Bench, one: One, ones: list[One], rows: dict[str, Row], proving: bool) -> Said:
+    """One kernel's line."""
+    row = rows[one.variant]
+    found = bench.explained(one, row)
+    first = found.findings[0] if found.findings else None
+    said: Said = {
+        "found": first.cause if first else "" if found.bound else "not explained",
+        "seconds": row.timing.median if row.timing else None,
+        "predicted": first.gain if first else None,
+        "sentence": found.sentence,
+    }
+    if not one.cause:
+        return said | {"counts": said["found"] == ""}
+    twin = next(x for x in ones if not x.cause)
+    true = true_gain(row, rows[twin.variant], one.cause)
+    ratio = max(true / first.gain, first.gain / true) if first else None
+    named = first is not None and first.cause == one.cause
+    said |= {"true": true, "off": ratio}
+    said["counts"] = bool(named and true > 1 and ratio and ratio <= FACTOR)
+    if proving:
+        trials = bench.trials(one, found)
+        said["confirmed"] = named and any(t["word"] == CONFIRMED for t in trials)
+        said["trials"] = trials
+    return said
+
+
+def guarded(one: One, make: Callable[[], Said]) -> Said:
+    """A line; where making it fails, one with the reason."""
+    said: Said = {"kernel": one.known, "cause": one.cause, "held_out": one.held_out}
+    try:
+        return said | make()
+    except Exception as error:  # noqa: BLE001 - it costs its own line, which says so
+        traceback.print_exc()
+        return said | {"found": "failed", "counts": False, "why": f"{error}"[:500]}
+
+
+def every_line(
+    bench: Bench, groups: list[list[One]], proving: bool, until: float
+) -> Iterator[Said]:
+    """Lines in the order in which they are known."""
+    for ones in groups:
+        if time.monotonic() > until:
+            for one in ones:
+                late = {"found": "not run", "counts": False, "why": "the time was over"}
+                yield {"kernel": one.known, "cause": one.cause, "held_out": one.held_out, **late}
+            continue
+        try:
+            yield from judged(bench, ones, proving)
+        except Exception as error:  # noqa: BLE001 - of the whole op: each line says so
+            traceback.print_exc()
+            why = f"{error}"[:500]
+            for one in ones:
+                lost = {"found": "failed", "counts": False, "why": why}
+                yield {"kernel": one.known, "cause": one.cause, "held_out": one.held_out, **lost}
+
+
+def summary(said: list[Said], proving: bool) -> Iterator[str]:
+    """The confusion tables and the counts."""
+    for held, title in ((False, "the model was tuned on"), (True, "it has never seen")):
+        some = [s for s in said if bool(s["held_out"]) == held]
+        if not some:
+            continue
+        yield f"kernels that {title}:"
+        yield from table([(str(s["cause"]), str(s["found"])) for s in some])
+        planted_ = [s for s in some if s["cause"]]
+        good, named = (sum(bool(s["counts"]) for s in planted_), 0)
+        named = sum(s["cause"] == s["found"] for s in planted_)
+        yield f"{named} of {len(planted_)} causes named, {good} count (gain within {FACTOR})"
+        if proving:
+            came = sum(bool(s.get("confirmed")) for s in planted_)
+            yield f"{came} of {len(planted_)} confirmed by experiment"
 
 
 def main() -> int:
     """Prints what was found; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--to", type=Path, default=None, help="JSON lines")
+    parser.add_argument("--prove", action="store_true", help="try the first findings")
+    parser.add_argument("--held-out", action="store_true", help="kernels never tuned on as well")
+    parser.add_argument(
+        "--limit", type=float, default=150.0, help="seconds after which none begins"
+    )
+    parser.add_argument("--to", type=Path, default=None, help="JSON lines, as they are known")
     given = parser.parse_args()
+    begun = time.monotonic()
     with tempfile.TemporaryDirectory() as place, Session(Path(place) / "logs") as session:
         if not session.machine().gpus:
             print("not run: there is no GPU", file=sys.stderr)
             return 3
-        print(session.machine().gpus[0].name)
-        every: dict[tuple[Path, str], list[Planted]] = {}
-        for one in planted(Path(place), given.seed):
-            every.setdefault((one.path, one.op), []).append(one)
+        print(session.machine().gpus[0].name, flush=True)
+        groups = everything(Path(place), given.seed, given.held_out)
+        bench = Bench(session, groups)
+        wait(list(bench.facts.values()), begun + given.limit)
+        print(f"counted on the CPU after {time.monotonic() - begun:.0f} s", flush=True)
         said = []
-        for ones in every.values():
-            for line in judged(session, ones):
-                said.append(line)
-                print(json.dumps(line), flush=True)
-        for op, variant in LIBRARY:
-            rows, roofs = rows_of(session, op, [variant])
-            found = explained(session, op, variant, rows, roofs)
-            name = found.findings[0].cause if found.findings else ""
-            word = name or ("" if found.bound else "not explained")
-            said.append(
-                {"kernel": f"{op} {variant}", "cause": "", "found": word, "counts": word == ""}
-            )
-            print(json.dumps(said[-1]), flush=True)
-    print("\n".join(table([(str(s["cause"]), str(s["found"])) for s in said])))
-    good = sum(bool(s["counts"]) for s in said if s["cause"])
-    print(f"{good} of {sum(bool(s['cause']) for s in said)} causes count (within {FACTOR})")
-    if given.to is not None:
-        given.to.write_text("".join(json.dumps(one) + "\n" for one in said))
+        for line in every_line(bench, groups, given.prove, begun + given.limit):
+            said.append(line)
+            print(json.dumps(line), flush=True)
+            if given.to is not None:
+                given.to.write_text("".join(json.dumps(one) + "\n" for one in said))
+        bench.pool.shutdown(wait=False, cancel_futures=True)
+    print("\n".join(summary(said, given.prove)))
+    print(f"{time.monotonic() - begun:.0f} s in all")
     return 0 if all(s["counts"] for s in said) else 1
+
+
+def wait(futures: list[Future[tuple[Target, Wanted, Facts]]], until: float) -> None:
+    """Until all are done, since counting would disturb what is timed; what fails says so later."""
+    for future in futures:
+        with contextlib.suppress(TimeoutError, CancelledError):
+            future.exception(max(0.0, until - time.monotonic()))
 
 
 if __name__ == "__main__":

@@ -7,10 +7,12 @@ import random
 import re
 import string
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "slow"
+HELD_OUT = FOLDER / "unseen"
+"""Kernels that the model of explain was never tuned on: its misses there are stated, not mended."""
 EXPECT = re.compile(r"^EXPECT = \{(?:[^\n]*|\n.*?^)\}\n", re.DOTALL | re.MULTILINE)
 KERNEL = re.compile(r"__global__ void (?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(")
 FUNCTION = re.compile(r"def (\w+_(?:slow|twin|sound))\b")
@@ -28,13 +30,17 @@ class Planted:
     """`scale cuda/slow`: what it is called in tests/slow."""
     cause: str
     """Empty: sound, or the repaired twin."""
+    held_out: bool = False
 
 
-def planted(folder: Path, seed: int) -> Iterator[Planted]:
-    """Every variant of tests/slow, in renamed copies in `folder`."""
+def planted(folder: Path, seed: int, *, held_out: bool = False) -> Iterator[Planted]:
+    """Every variant of tests/slow, in renamed copies in `folder`; held_out: those of unseen too."""
     chance = random.Random(seed)
     for path in sorted(FOLDER.glob("*.py")):
         yield from _renamed(path, folder, chance)
+    for path in sorted(HELD_OUT.glob("*.py")) if held_out else ():
+        for one in _renamed(path, folder, chance):
+            yield replace(one, held_out=True)
 
 
 def _renamed(path: Path, folder: Path, chance: random.Random) -> Iterator[Planted]:

@@ -86,6 +86,55 @@ def test_every_planted_kernel_is_right(judge: Callable[..., list[Row]], tmp_path
         ]
 
 
+UNSEEN = {
+    "row_total": {"rows": 1024},
+    "turned": {"n": 256},
+    "product": {"n": 64},
+    "by_sign": {"n": 2048},
+    "scatter": {"n": 2048},
+    "double_sum": {"rows": 1024},
+    "whole_sum": {"n": 1 << 15},
+    "steps": {"n": 8192},
+}
+"""The kernels that the model has never seen, with their small cases."""
+MISSED = {"row_total", "product", "scatter"}
+"""Of which it names no cause, as docs/explain.md states: not tuned on, so not mended here."""
+
+
+@pytest.mark.full
+@pytest.mark.timeout(400)
+def test_what_is_named_of_unseen_kernels_is_what_the_docs_state(
+    session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    every = [one for one in planted(tmp_path, 4, held_out=True) if one.held_out]
+    said = [
+        (one.cause, first(explained(session, parse(f"{one.path}:{one.op}"), one.variant)))
+        for one in every
+    ]
+    with capsys.disabled():
+        print("", *table(said), sep="\n")
+    assert len({one.known.split()[0] for one in every}) == len(UNSEEN)
+    wrong = [one.known.split()[0] for one, (true, found) in zip(every, said) if true != found]
+    assert sorted(wrong) == sorted(MISSED)
+    assert not any(found for true, found in said if not true), "advice for a twin"
+
+
+@pytest.mark.full
+@pytest.mark.timeout(400)
+def test_every_unseen_kernel_is_right(judge: Callable[..., list[Row]], tmp_path: Path) -> None:
+    every: dict[tuple[Path, str], list[Planted]] = {}
+    for one in planted(tmp_path, 4, held_out=True):
+        if one.held_out:
+            every.setdefault((one.path, one.op), []).append(one)
+    for (path, op), ones in every.items():
+        names = tuple(one.variant for one in ones)
+        rows = judge(parse(f"{path}:{op}"), variants=names, case=UNSEEN[ones[0].known.split()[0]])
+        assert {row.variant for row in rows} == set(names)
+        assert all(row.word == "right" for row in rows), [
+            (ones[0].known, r.word, r.reason) for r in rows
+        ]
+
+
 def _smallest(one: Planted) -> dict[str, int]:
     return {
         "access": {"row_sum": {"rows": 1024}, "total": {"n": 1 << 14}},

@@ -247,6 +247,9 @@ def explain(
     run: Annotated[
         str, typer.Option("--run", help="Take times of a TARGET from this run; default: the last.")
     ] = "",
+    prove: Annotated[
+        bool, typer.Option("--prove", help="Try the first findings by experiments on the GPU.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Why it is as fast as it is, and what would make it faster: causes with their evidence."""

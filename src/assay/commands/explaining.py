@@ -15,14 +15,17 @@ import msgspec
 from ..cases import parse_values
 from ..errors import AssayError, NotRun, RowsError
 from ..explain import Explanation, Facts, explain
-from ..explain.cards import of_architecture, of_machine
+from ..explain.cards import Card, of_architecture, of_machine
+from ..explain.experiments.judging import Trial
+from ..explain.experiments.proving import prove
+from ..explain.experiments.text import lines as lines_of_trials
 from ..explain.gathering import Wanted, chosen, facts_of
 from ..explain.recorded import of_file, of_rows, timed
 from ..explain.text import lines
 from ..rows import find_run, read
 from ..session import Session
 from ..target import parse
-from ..types import Machine, Roofs, Row
+from ..types import GPU, Machine, Roofs, Row
 from ..ways import DEFAULT_ARCH
 
 RUN = re.compile(r"last(~\d+)?|\d{8}-\d{6}(-\d{3})?|.*\.jsonl")
@@ -37,6 +40,7 @@ class Options:
     case: str = ""
     arch: str = ""
     run: str = ""
+    prove: bool = False
     as_json: bool = False
 
 
@@ -44,26 +48,54 @@ def run(given: Options) -> int:
     """Prints it; exit code 0, or 3 where too little is known to explain anything."""
     path = Path(given.what)
     if RUN.fullmatch(given.what):
-        if given.variant or given.case:
-            raise AssayError(f"explaining run {given.what}: -k and --case go with a TARGET")
+        if given.variant or given.case or given.prove:
+            raise AssayError(
+                f"explaining run {given.what}: -k, --case and --prove go with a TARGET"
+            )
         return _print(list(of_rows(read(find_run(given.what)))), given)
     if path.is_file() and path.suffix != ".py":
+        if given.prove:
+            raise AssayError(
+                f"explaining {given.what}: --prove goes with a TARGET, not a recording"
+            )
         return _file(path)
     if not given.variant:
         raise AssayError(f"explaining {given.what}: name the variant with -k way/name")
+    return _target(given)
+
+
+def _target(given: Options) -> int:
+    """Of one variant on one case; with --prove, its findings tried on the GPU."""
     values = parse_values(given.case) if given.case else {}
     target = parse(given.what)
     with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
         wanted = chosen(session, target, given.variant, values)
         known = _measured(given, wanted)
-        card = known.card if known else of_architecture(given.arch or DEFAULT_ARCH)
+        gpu = session.machine().gpu("cuda:0") if given.prove else None
+        card = known.card if known else _card(given, gpu)
         facts = facts_of(session, target, wanted, card)
-    if known is not None:
-        facts = replace(facts, **{n: getattr(known, n) for n in MEASURED})
-    else:
-        said = f"speed: not measured here; rates are those of the {card.source}"
-        facts = replace(facts, unknown=(*facts.unknown, said))
-    return _print([explain(facts)], given)
+        if known is not None:
+            facts = replace(facts, **{n: getattr(known, n) for n in MEASURED})
+        else:
+            said = f"speed: not measured here; rates are those of the {card.source}"
+            facts = replace(facts, unknown=(*facts.unknown, said))
+        found = explain(facts)
+        if not given.prove:
+            return _print([found], given)
+        if gpu is None:
+            _print([found], given)
+            why = session.machine().no_gpu or "there is none"
+            print(f"assay: nothing tried: experiments need a GPU: {why}", file=sys.stderr)
+            return 3
+        trials = prove(session, target, wanted.variant, wanted.case.case.values, found, "cuda:0")
+        return _print([found], given, trials)
+
+
+def _card(given: Options, gpu: GPU | None) -> Card:
+    """The GPU that experiments run on, else the one best known for an architecture."""
+    if gpu is not None and not given.arch:
+        return of_machine(gpu, None)
+    return of_architecture(given.arch or DEFAULT_ARCH)
 
 
 MEASURED = (
@@ -116,15 +148,22 @@ def _file(path: Path) -> int:
     return 0
 
 
-def _print(found: list[Explanation], given: Options) -> int:
+def _print(
+    found: list[Explanation], given: Options, trials: tuple[Trial, ...] | None = None
+) -> int:
     if not found:
         print(f"assay: nothing to explain: {given.what} has no timed row", file=sys.stderr)
         return 3
     for number, one in enumerate(found):
         if given.as_json:
-            print(msgspec.json.encode(as_data(one)).decode())
+            data = as_data(one)
+            if trials is not None:
+                data["trials"] = [dataclasses.asdict(trial) for trial in trials]
+            print(msgspec.json.encode(data).decode())
             continue
         print("\n".join([*([""] if number else []), *lines(one)]))
+        if trials is not None:
+            print("\n".join(["", *lines_of_trials(trials)]))
     return 0 if any(one.bound for one in found) else 3
 
 
