@@ -41,22 +41,30 @@ ROWS = ({"rows": 32768, "n": 256}, {"rows": 256, "n": 131072}, {"rows": 64, "n":
 FEW = {"rows": 16, "n": 256 * 256 * 64}
 """Layernorm over all of [64, 256, 256], 16 times."""
 USUAL = ({"rows": 8192, "n": 4096}, {"rows": 32768, "n": 1024})
-VECTORS = tuple({"n": 1 << bits} for bits in (16, 20, 22, 26))
+VECTORS = tuple({"n": 1 << bits} for bits in (16, 20, 22))
+LONG = ({"n": 1 << 26, "dtype": "float32"}, {"n": 1 << 27, "dtype": "bfloat16"})
+SHEETS = (
+    {"m": 8192, "n": 8192, "dtype": "float32"},
+    {"m": 16384, "n": 8192, "dtype": "bfloat16"},
+)
+"""What moves 512 MB in either dtype, as the copy does that is timed beside."""
+HELD = ("cuda/held", "cuda/streamed")
 CHAINS = ("cuda/vectorised", "triton")
 SWEEP = (
-    Part("softmax", cases(*H200, *ROWS), ("cuda/held", "cuda/split", "triton"), 3),
-    Part("transpose", cases({"m": 8192, "n": 8192}), ("cuda/vectorised", "triton"), 6),
-    Part("gelu_tanh", cases({"n": 1 << 26}, {"n": 1 << 22}), CHAINS, 1),
-    Part("layernorm", cases(FEW, *USUAL), ("cuda/held", "cuda/split", "triton"), 4),
+    Part("softmax", cases(*H200, *ROWS), (*HELD, "cuda/joined", "cuda/split", "triton"), 3),
+    Part("transpose", SHEETS, ("cuda/vectorised", "triton"), 6),
+    Part("gelu_tanh", (*LONG, *cases({"n": 1 << 22})), CHAINS, 1),
+    Part("layernorm", cases(FEW, *USUAL), (*HELD, "cuda/split", "triton"), 4),
     Part("cross_entropy", cases({"rows": 4096, "n": 32000}, {"rows": 32768, "n": 4096}),
          ("cuda/held", "triton"), 5),
     Part("sum", cases({"n": 1 << 28}, {"n": 1 << 26}),
          ("cuda/two_stages", "cuda/atomics", "triton"), 2),
-    Part("square", cases({"m": 8192, "n": 8192}, {"m": 1024, "n": 1024}), CHAINS, 1),
-    Part("cross_entropy_both", cases({"rows": 4096, "n": 32000}), ("cuda/held", "triton"), 5),
-    Part("vecadd", cases(*VECTORS), CHAINS, 1),
+    Part("square", (*SHEETS, *cases({"m": 1024, "n": 1024})), CHAINS, 1),
+    Part("cross_entropy_both", cases({"rows": 4096, "n": 32000}),
+         (*HELD, "triton"), 5),
+    Part("vecadd", (*LONG, *cases(*VECTORS)), CHAINS, 1),
     Part("layernorm_grad", cases(*USUAL), ("cuda/held", "triton"), 4),
-    Part("rmsnorm", cases(*USUAL), ("cuda/held", "triton"), 4),
-    Part("gelu", cases(*VECTORS), CHAINS, 1),
+    Part("rmsnorm", cases(*USUAL), (*HELD, "triton"), 4),
+    Part("gelu", (*LONG, *cases(*VECTORS)), CHAINS, 1),
     Part("rmsnorm_grad", cases(*USUAL), ("cuda/held", "triton"), 4),
 )  # fmt: skip

@@ -127,9 +127,11 @@ __device__ __forceinline__ bool whole_vectors(long long n, const T* first, const
 // neighbouring elements of each, from element i on, as `v[k][j]`. `y` is a row that f writes, or
 // null. A row of odd length starts anywhere, so: single elements up to the first 16-byte boundary,
 // whole vectors, single elements again. Rows that are off by different amounts go one by one.
+// AHEAD / K vectors of each row are on their way before the first is used: at 1,024 threads of a
+// multiprocessor that is 64 KB, where one at a time would be 16.
 template <int BLOCK, int K, typename T, typename F>
 __device__ __forceinline__ void walk(const T* const (&in)[K], const T* y, long long n, F f) {
-  constexpr int N = widest<T>;
+  constexpr int N = widest<T>, AHEAD = 4, U = AHEAD / K > 1 ? AHEAD / K : 1;
   const int off = misaligned(in[0]);
   bool same = y == nullptr || misaligned(y) == off;
 #pragma unroll
@@ -145,22 +147,35 @@ __device__ __forceinline__ void walk(const T* const (&in)[K], const T* y, long l
     f(v, i, Count<1>{});
   };
   for (long long i = threadIdx.x; i < head; i += BLOCK) single(i);
-  for (long long i = head + threadIdx.x * N; i < tail; i += BLOCK * N) {
+  long long i = head + threadIdx.x * N;
+  for (; i + (U - 1) * BLOCK * N < tail; i += U * BLOCK * N) {
+    Vec<T, N> v[U][K];
+#pragma unroll
+    for (int u = 0; u < U; ++u)
+#pragma unroll
+      for (int k = 0; k < K; ++k) v[u][k] = load<N>(in[k] + i + u * BLOCK * N);
+#pragma unroll
+    for (int u = 0; u < U; ++u) f(v[u], i + u * BLOCK * N, Count<N>{});
+  }
+  for (; i < tail; i += BLOCK * N) {
     Vec<T, N> v[K];
 #pragma unroll
     for (int k = 0; k < K; ++k) v[k] = load<N>(in[k] + i);
     f(v, i, Count<N>{});
   }
-  for (long long i = tail + threadIdx.x; i < n; i += BLOCK) single(i);
+  for (i = tail + threadIdx.x; i < n; i += BLOCK) single(i);
 }
 
 // One of `parts` nearly equal pieces of a row, a block's own: whole vectors but for the last piece.
+// `backwards`: the first block has the last piece. A second kernel that so begins where the first
+// one ended finds in the L2 cache what was read last.
 struct Piece {
   long long row, begin, length;
   int part;
-  __device__ __forceinline__ Piece(long long n, int parts) {
-    row = blockIdx.x / parts;
-    part = blockIdx.x % parts;
+  __device__ __forceinline__ Piece(long long n, int parts, bool backwards = false) {
+    const unsigned place = backwards ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+    row = place / parts;
+    part = place % parts;
     const long long each = ((n + parts - 1) / parts + 15) / 16 * 16;
     begin = part * each < n ? part * each : n;
     length = n - begin < each ? n - begin : each;
