@@ -113,7 +113,7 @@ def page(files: Sequence[Path]) -> Iterator[str]:
     """The lines of docs/pictures.md; the pictures are written beside them."""
     yield "# Pictures of the gallery"
     yield ""
-    yield "Made by `python -m benchmarks.pictures` of the rows under `benchmarks/results/`. GB/s: the"
+    yield "Made by `python -m benchmarks.pictures` of rows under `benchmarks/results/`. GB/s: the"
     yield "bytes that a call must move over its time, cold L2. Of each way the fastest version."
     FOLDER.mkdir(parents=True, exist_ok=True)
     for machine, rows in machines(files):

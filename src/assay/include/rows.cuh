@@ -148,14 +148,16 @@ __device__ __forceinline__ void walk(const T* const (&in)[K], const T* y, long l
   };
   for (long long i = threadIdx.x; i < head; i += BLOCK) single(i);
   long long i = head + threadIdx.x * N;
-  for (; i + (U - 1) * BLOCK * N < tail; i += U * BLOCK * N) {
-    Vec<T, N> v[U][K];
+  if constexpr (U > 1) {
+    for (; i + (U - 1) * BLOCK * N < tail; i += U * BLOCK * N) {
+      Vec<T, N> v[U][K];
 #pragma unroll
-    for (int u = 0; u < U; ++u)
+      for (int u = 0; u < U; ++u)
 #pragma unroll
-      for (int k = 0; k < K; ++k) v[u][k] = load<N>(in[k] + i + u * BLOCK * N);
+        for (int k = 0; k < K; ++k) v[u][k] = load<N>(in[k] + i + u * BLOCK * N);
 #pragma unroll
-    for (int u = 0; u < U; ++u) f(v[u], i + u * BLOCK * N, Count<N>{});
+      for (int u = 0; u < U; ++u) f(v[u], i + u * BLOCK * N, Count<N>{});
+    }
   }
   for (; i < tail; i += BLOCK * N) {
     Vec<T, N> v[K];
@@ -209,6 +211,51 @@ struct Online {
     sum = block_reduce<BLOCK>(sum * exponential(largest - shift(top)), Sum{});
     largest = top;
   }
+};
+
+// The same where a logarithm of the sum is wanted. Where one element is nearly all, that lives on
+// what is added to its 1, which would round it away: so ones are counted, and the rest is summed
+// apart.
+template <typename A>
+struct Apart {
+  A largest = -INFINITY, ones = 0, rest = 0;
+  static __device__ __forceinline__ A shift(A m) { return Online<A>::shift(m); }
+
+  __device__ __forceinline__ void add(A e) {
+    if (e == A(1))
+      ones += 1;
+    else
+      rest += e;
+  }
+  __device__ __forceinline__ void move_to(A top, A factor) {  // factor: exp(largest - top)
+    if (top == largest) return;
+    rest = (rest + ones) * factor;
+    ones = 0;
+    largest = top;
+  }
+
+  template <typename T, int M>
+  __device__ __forceinline__ void take(const Vec<T, M>& v) {
+    A top = largest;
+#pragma unroll
+    for (int j = 0; j < M; ++j) top = maximum(top, to_float(v[j]));
+    const A by = shift(top);
+    move_to(top, exponential_for<T>(largest - by));
+#pragma unroll
+    for (int j = 0; j < M; ++j) add(exponential_for<T>(to_float(v[j]) - by));
+  }
+
+  template <int BLOCK>
+  __device__ __forceinline__ void combine() {
+    const A top = block_reduce<BLOCK>(largest, Max{});
+    move_to(top, exponential(largest - shift(top)));
+    ones = block_reduce<BLOCK>(ones, Sum{});
+    rest = block_reduce<BLOCK>(rest, Sum{});
+  }
+
+  __device__ __forceinline__ A sum() const { return ones + rest; }
+  // Of the sum. -inf where all was -inf: then ones and rest are 0.
+  __device__ __forceinline__ A log() const { return logarithm1p((ones - 1) + rest); }
 };
 
 }  // namespace assay

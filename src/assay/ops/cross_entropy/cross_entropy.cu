@@ -31,21 +31,22 @@ __device__ __forceinline__ void of_row(Wanted<T> wanted, assay::Held<T, THREADS,
   using A = assay::accumulator<T>;
   constexpr int N = assay::widest<T>;
   const int right = int(target[row]);
-  A largest = -INFINITY, sum = 0;
-  held.each([&](A v, int, int) { largest = assay::maximum(largest, v); });
-  largest = assay::row_reduce<THREADS>(largest, assay::Max{});
-  const A by = assay::Online<A>::shift(largest);
+  assay::Apart<A> seen;
+  held.each([&](A v, int, int) { seen.largest = assay::maximum(seen.largest, v); });
+  seen.largest = assay::row_reduce<THREADS>(seen.largest, assay::Max{});
+  const A by = seen.shift(seen.largest);
   A e[VECS][N];
-  held.each([&](A v, int u, int j) { sum += e[u][j] = assay::exponential_for<T>(v - by); });
-  sum = assay::row_reduce<THREADS>(sum, assay::Sum{});
+  held.each([&](A v, int u, int j) { seen.add(e[u][j] = assay::exponential_for<T>(v - by)); });
+  seen.ones = assay::row_reduce<THREADS>(seen.ones, assay::Sum{});
+  seen.rest = assay::row_reduce<THREADS>(seen.rest, assay::Sum{});
 
   if (wanted.loss && assay::own_lane<THREADS>() == 0) {
     const A own = assay::to_float(x[row * n + right]) - by;
-    wanted.loss[row] = assay::from_float<T>(assay::logarithm(sum) - own);
+    wanted.loss[row] = assay::from_float<T>(seen.log() - own);
   }
   if (wanted.dx) {
     const A factor = wanted.dloss ? assay::to_float(wanted.dloss[row]) : A(1);
-    const A scale = A(1) / sum;
+    const A scale = A(1) / seen.sum();
     held.change([&](A, int u, int j) {
       const A p = e[u][j] * scale;
       return factor * (held.index(whole, u, j) == right ? p - 1 : p);
@@ -87,7 +88,7 @@ __device__ __forceinline__ void of_walked_row(Wanted<T> wanted, const T* x,
   using A = assay::accumulator<T>;
   const long long row = blockIdx.x, right = target[row];
   const T* const in[1] = {x + row * n};
-  assay::Online<A> seen;
+  assay::Apart<A> seen;
   assay::walk<BLOCK>(in, static_cast<const T*>(nullptr), n,
                      [&](auto& v, long long, auto) { seen.take(v[0]); });
   seen.template combine<BLOCK>();
@@ -95,12 +96,12 @@ __device__ __forceinline__ void of_walked_row(Wanted<T> wanted, const T* x,
 
   if (wanted.loss && threadIdx.x == 0) {
     const A own = assay::to_float(in[0][right]) - by;
-    wanted.loss[row] = assay::from_float<T>(assay::logarithm(seen.sum) - own);
+    wanted.loss[row] = assay::from_float<T>(seen.log() - own);
   }
   if (wanted.dx) {
     T* const to = wanted.dx + row * n;
     const A factor = wanted.dloss ? assay::to_float(wanted.dloss[row]) : A(1);
-    const A scale = A(1) / seen.sum;
+    const A scale = A(1) / seen.sum();
     assay::walk<BLOCK>(in, to, n, [&](auto& v, long long i, auto count) {
 #pragma unroll
       for (int j = 0; j < count.value; ++j) {
