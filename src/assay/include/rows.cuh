@@ -254,8 +254,11 @@ struct Apart {
   }
 
   __device__ __forceinline__ A sum() const { return ones + rest; }
-  // Of the sum. -inf where all was -inf: then ones and rest are 0.
-  __device__ __forceinline__ A log() const { return logarithm1p((ones - 1) + rest); }
+  // Of the sum. -inf where all was -inf: then ones and rest are 0. In double it is what PyTorch's
+  // own is, digits lost and all: nothing wider is there to tell that they are.
+  __device__ __forceinline__ A log() const {
+    return sizeof(A) == 8 ? logarithm(sum()) : logarithm1p((ones - 1) + rest);
+  }
 };
 
 }  // namespace assay

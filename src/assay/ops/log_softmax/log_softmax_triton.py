@@ -39,7 +39,10 @@ def log_of_sum(x, n, BLOCK: tl.constexpr):
     one = (largest == top) & (top > float("-inf"))
     ones = tl.sum(tl.where(one, 1.0, 0.0).to(dtype), 0)
     others = tl.sum(rest * scale + tl.where(one, 0, scale), 0)
-    return shift, libdevice.log1p((ones - 1) + others), ones + others
+    # In float64 as PyTorch's own: nothing wider is there to tell what digits that loses.
+    small = ones - 1 + others
+    log = tl.log(ones + others) if dtype == tl.float64 else libdevice.log1p(small)
+    return shift, log, ones + others
 
 
 @triton.jit
