@@ -30,6 +30,7 @@ check: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m assay.rows > docs/schema/row-1.json
+	$(BIN)/python -m benchmarks.pictures
 
 bench: $(READY)
 	$(BIN)/python benchmarks/first_operators.py

@@ -43,8 +43,12 @@ STEPS = {
     ),
     "roofs": Step(("assay.cli", "roofs", "--again"), 120, "ceilings"),
     "operators": Step(("benchmarks.first_operators",), 300, "square and softmax in every way"),
-    "gallery": Step(("benchmarks.gallery",), 540, "operators against their strongest peers"),
-    "gallery-tests": Step((*TESTS, "tests/test_operators.py"), 540, "operators judged on the GPU"),
+    "gallery": Step(
+        ("benchmarks.gallery", "--limit", "520"), 560, "operators against their strongest peers"
+    ),
+    "gallery-verdicts": Step(
+        ("benchmarks.gallery_verdicts", "--limit", "520"), 540, "the library judged on the GPU"
+    ),
     "show-tests": Step((*TESTS, "tests/test_show_gpu.py"), 200, "what the driver says of kernels"),
     "gpu-tests": Step((*TESTS, "tests"), 540, "all GPU tests"),
 }

@@ -1,141 +1,166 @@
-"""The gallery against its strongest peers: judges, then times each case of a sweep in one schedule.
+"""The gallery against its strongest peers: judges, then times each operator's cases side by side.
 
-    python -m benchmarks.gallery [--quick] [--only softmax,transpose] [--budget 1.5]
+    python -m benchmarks.gallery [--limit 420] [--only softmax,transpose] [--budget 1] [--to FILE]
+    python -m benchmarks.gallery --report FILE        what rows that were kept say
 
-The sweep is fixed below, before anything is run. Rows go to
-benchmarks/results/<card>/gallery.jsonl; the table gives for each case ours (the best of CUDA C++
-and Triton) against each peer, with the interval of the ratio, and the geometric mean and worst case
-of each operator and dtype.
+The sweep is fixed in sweep.py, the targets in targets.py, peers are in peers.py. Operators come in
+order of value. Rows are written as they are made, to benchmarks/results/<card>/gallery.jsonl or to
+`--to`; what the limit cuts off is told. After each operator: ours against every peer, with the
+interval of the ratio, and the targets that speak of it. Target 15 is `benchmarks.host`.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
+import contextlib
+import subprocess
+import sys
 import tempfile
+import threading
+import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from assay.clock.statistics import ratio, seconds
+from assay.clock.statistics import seconds
 from assay.errors import AssayError
 from assay.pipeline import Progress, Request, run
-from assay.rows import encode
-from assay.session import Session
+from assay.rows import decode, encode
+from assay.session import Session, Stopped
 from assay.target import parse
-from assay.types import Row, Scalar
+from assay.types import Row
+from benchmarks import targets
 from benchmarks.first_operators import RESULTS, card, published
+from benchmarks.sweep import PEERS, SWEEP, Part
 
-PEERS = ("eager", "eager/cross_entropy", "compiled", "compiled/max_autotune", "library/liger")
-OURS = ("cuda", "triton")
-BOTH = ("float32", "bfloat16")
-SWEEP: dict[str, list[dict[str, Scalar]]] = {
-    "square": [{"m": 8192, "n": 8192}],
-    "gelu": [{"n": 1 << 16}, {"n": 1 << 22}, {"n": 1 << 26}],
-    "gelu_tanh": [{"n": 1 << 22}, {"n": 1 << 26}],
-    "vecadd": [{"n": 1 << 16}, {"n": 1 << 22}, {"n": 1 << 26}],
-    "sum": [{"n": 1 << 26}, {"n": 1 << 28}],
-    "softmax": [
-        *({"rows": 32768, "n": 256}, {"rows": 32768, "n": 4096}, {"rows": 8192, "n": 8192}),
-        *({"rows": 4096, "n": 32768}, {"rows": 256, "n": 131072}, {"rows": 64, "n": 393216}),
-    ],
-    "layernorm": [{"rows": 64, "n": 65536}, {"rows": 8192, "n": 4096}, {"rows": 32768, "n": 1024}],
-    "rmsnorm": [{"rows": 64, "n": 65536}, {"rows": 8192, "n": 4096}],
-    "cross_entropy": [{"rows": 4096, "n": 32000}, {"rows": 2048, "n": 131072}],
-    "cross_entropy_both": [{"rows": 4096, "n": 32000}],
-    "transpose": [{"m": 8192, "n": 8192}, {"m": 4096, "n": 16384}],
-}
+SMALL = 96
+"""Largest size of `--small`."""
+HOST_SECONDS = 30.0
+"""What the limit leaves for target 15."""
 
 
 def main() -> None:
-    """Runs the sweep; exits 1 if a kernel of ours failed."""
+    """Runs the sweep; exits 1 if a kernel of ours failed or something was cut off."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="the last case of each alone")
+    parser.add_argument("--limit", type=float, default=420.0, help="seconds for all of it")
     parser.add_argument("--only", default="", help="operators, by comma")
-    parser.add_argument("--dtype", default=",".join(BOTH))
-    parser.add_argument("--budget", type=float, default=1.5, help="seconds of sampling a case")
+    parser.add_argument("--dtype", default="", help="of the sweep's dtypes, by comma")
+    parser.add_argument("--budget", type=float, default=1.0, help="seconds of sampling a case")
     parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--to", default="", help="a file for the rows")
+    parser.add_argument("--small", action="store_true", help="tiny cases, to try the script itself")
+    parser.add_argument("--report", default="", help="reads rows, measures nothing")
+    parser.add_argument("--no-host", action="store_true", help="leaves target 15 out")
     given = parser.parse_args()
-    names = given.only.split(",") if given.only else list(SWEEP)
+    if given.report:
+        print(*targets.table(read(Path(given.report))), sep="\n")
+        return
+    raise SystemExit(measure(given))
+
+
+def read(path: Path) -> list[Row]:
+    """The rows of a file."""
+    nouns = (decode(line) for line in path.read_bytes().splitlines())
+    return [noun for noun in nouns if isinstance(noun, Row)]
+
+
+def measure(given: argparse.Namespace) -> bool:
+    """Whether something failed or was cut off."""
+    begun = time.monotonic()
+    wanted = [part for part in SWEEP if not given.only or part.op in given.only.split(",")]
     rows: list[Row] = []
+    cut: list[str] = []
     with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
         machine = session.machine()
-        place = RESULTS / card(machine) / "gallery.jsonl"
+        place = Path(given.to) if given.to else RESULTS / card(machine) / "gallery.jsonl"
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(encode(published(machine)) + b"\n")
-        for name in names:
-            for case in SWEEP[name][-1:] if given.quick else SWEEP[name]:
-                for dtype in given.dtype.split(","):
-                    made = list(measured(session, name, {**case, "dtype": dtype}, given))
-                    with place.open("ab") as file:
-                        file.writelines(encode(published(row)) + b"\n" for row in made)
-                    print(*lines(made), sep="\n", flush=True)
-                    rows += made
-    print(*means(rows), sep="\n")
-    raise SystemExit(any(r.outcome == "fail" for r in rows if r.way in OURS))
-
-
-def measured(
-    session: Session, name: str, case: dict[str, Scalar], given: argparse.Namespace
-) -> Iterator[Row]:
-    """Rows of one case; a mistake of the whole is told, and the sweep goes on."""
-    target = parse(f"{Path(__file__).with_name('peers.py')}:{name}")
-    wanted = (*OURS, *PEERS)
-    request = Request(
-        (target,), device=given.device, case=case, variants=wanted, budget=given.budget
+        left = given.limit - (0 if given.no_host else HOST_SECONDS) - (time.monotonic() - begun)
+        alarm = threading.Timer(left, session.stop)
+        alarm.daemon = True
+        alarm.start()
+        with place.open("ab") as file:
+            for part in wanted:
+                if session.stopped.is_set():
+                    cut.append(part.op)
+                    continue
+                start, made = time.monotonic(), []
+                for row in measured(session, part, given):
+                    file.write(encode(published(row)) + b"\n")
+                    file.flush()
+                    made.append(row)
+                rows += made
+                print(*lines(made), *targets.table(rows, (part.op,)), sep="\n")
+                print(f"{part.op}: {time.monotonic() - start:.0f} s", flush=True)
+                if session.stopped.is_set():
+                    cut.append(part.op)
+        alarm.cancel()
+    host = [] if given.no_host else [target_15(given, place)]
+    print("\nall targets:", *targets.table(rows), sep="\n")
+    if cut:
+        print(f"cut off by --limit {given.limit:.0f}: {', '.join(cut)}")
+    print(f"rows: {place}, {time.monotonic() - begun:.0f} s")
+    return (
+        bool(cut) or any(host) or any(r.outcome == "fail" and r.way in targets.OURS for r in rows)
     )
+
+
+def measured(session: Session, part: Part, given: argparse.Namespace) -> Iterator[Row]:
+    """Rows of one operator; a mistake of the whole is told, and the sweep goes on."""
+    request = Request(
+        (parse(f"{Path(__file__).with_name('peers.py')}:{part.op}"),),
+        device=given.device,
+        dtypes=tuple(given.dtype.split(",")) if given.dtype else (),
+        variants=(*part.ours, *PEERS),
+        budget=given.budget,
+        deadline=120.0,
+    )
+    shrunk = [
+        {n: min(v, SMALL) if isinstance(v, int) else v for n, v in c.items()} for c in part.cases
+    ]
+    each = [replace(request, case=case) for case in shrunk[-2:]] if given.small else [request]
+    with contextlib.suppress(Stopped):
+        try:
+            for asked in each:
+                for noun in run(session, asked, Progress()):
+                    if isinstance(noun, Row):
+                        yield noun
+        except AssayError as error:
+            if not session.stopped.is_set():  # else its child was ended on purpose
+                print(f"{part.op}: {error}", flush=True)
+
+
+def target_15(given: argparse.Namespace, place: Path) -> bool:
+    """Runs benchmarks.host in a process of its own; whether it failed."""
+    command = [sys.executable, "-m", "benchmarks.host", "--device", given.device]
+    command += ["--to", str(place.with_name("host.jsonl"))]
     try:
-        for noun in run(session, request, Progress()):
-            if isinstance(noun, Row):
-                yield noun
-    except AssayError as error:
-        print(f"{name} {case}: {error}", flush=True)
+        return subprocess.run(command, timeout=2 * HOST_SECONDS).returncode != 0
+    except subprocess.TimeoutExpired:
+        print(f"target 15: not measured, no answer in {2 * HOST_SECONDS:.0f} s")
+        return True
 
 
 def lines(rows: Sequence[Row]) -> Iterator[str]:
-    """Ours, then each peer beside it."""
-    ours = best(rows)
+    """What failed or did not run; then of each case ours, and each other kernel beside it."""
     for row in rows:
-        if row.outcome == "fail" or row.not_timed or row.word == "not run":
+        if row.outcome == "fail" or row.not_timed or (row.word == "not run" and row.way != "cuda"):
             why = row.reason or row.not_timed
-            yield f"  {row.op} {row.label} {row.case.label}: {row.word} {why}"
-    if ours is None or ours.timing is None:
-        return
-    rate = f", {ours.bytes / ours.timing.median / 1e9:,.0f} GB/s" if ours.bytes else ""
-    yield f"{ours.op} {ours.case.label}: {ours.label} {seconds(ours.timing.median)}{rate}"
-    for row in rows:
-        if row.variant in PEERS and row.timing:
-            low, middle, high = against(ours, row)
-            yield f"    {middle:6.3f} x {row.label} ({low:.3f} to {high:.3f})"
-
-
-def best(rows: Sequence[Row]) -> Row | None:
-    """The fastest of ours that is right and timed."""
-    timed = [row for row in rows if row.way in OURS and row.timing]
-    return min(timed, key=lambda row: row.timing.median if row.timing else math.inf, default=None)
-
-
-def against(ours: Row, peer: Row) -> tuple[float, float, float]:
-    """Interval and middle of the peer's time over ours, paired by round."""
-    a, b = ours.timing, peer.timing
-    assert a is not None
-    assert b is not None
-    return ratio(a.samples, a.rounds, b.samples, b.rounds)
-
-
-def means(rows: Sequence[Row]) -> Iterator[str]:
-    """Geometric mean and worst case of each operator, dtype and peer, in a line each."""
-    found: dict[tuple[str, str, str], list[float]] = {}
-    for op, case in dict.fromkeys((row.op, row.case.label) for row in rows):
-        mine = [row for row in rows if (row.op, row.case.label) == (op, case)]
-        ours = best(mine)
-        for row in mine if ours is not None else []:
-            if row.variant in PEERS and row.timing and ours is not None:
-                key = op, str(row.case.values.get("dtype", "")), row.variant
-                found.setdefault(key, []).append(against(ours, row)[1])
-    yield "geometric mean of peer over ours, and the worst case:"
-    for (op, dtype, peer), ratios in found.items():
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        yield f"  {op} {dtype} {peer}: {mean:.3f}, {min(ratios):.3f} ({len(ratios)} cases)"
+            yield f"  {row.op} {row.label} {row.case.label}: {row.word}: {why}"
+    for label in dict.fromkeys(row.case.label for row in rows if row.timing):
+        mine = [row for row in rows if row.case.label == label and row.timing]
+        ours = targets.best(mine, ways=targets.OURS)
+        if ours is None or ours.timing is None:
+            yield f"{mine[0].op} {label}: none of ours was timed"
+            continue
+        rate = f", {ours.bytes / ours.timing.median / 1e9:,.0f} GB/s" if ours.bytes else ""
+        copied = targets.of_copy(ours)
+        share = f", {copied[1]:.3f} of the copy beside it" if copied else ""
+        yield f"{ours.op} {label}: {ours.label} {seconds(ours.timing.median)}{rate}{share}"
+        for row in mine:
+            if row is not ours:
+                low, middle, high = targets.against(ours, row)
+                yield f"    {middle:6.3f} x {row.label} ({low:.3f} to {high:.3f})"
 
 
 if __name__ == "__main__":

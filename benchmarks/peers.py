@@ -1,33 +1,50 @@
-"""Operators of the library with the strongest peers beside them.
+"""Operators of the library on the sizes of the sweep, with the strongest peers beside them.
 
-`assay bench benchmarks/peers.py:softmax`. Each gets `compiled/max_autotune`, and `library/liger`
-where Liger has it (`pip install liger-kernel`; where it is not, `not run` with the reason).
+`assay bench benchmarks/peers.py:softmax`. Each gets `compiled/max_autotune`; `library/liger` and
+`library/quack` where those have it (where they are not installed: `not run`, with the reason).
 `compiled`, with Inductor's defaults, is there as ever.
 """
 
 from __future__ import annotations
 
+import copy
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch._inductor.config as inductor
 
+from assay.cases import cases_of
 from assay.errors import NotRun
 from assay.op import Op
-from assay.ops.activations import gelu, gelu_tanh
-from assay.ops.cross_entropy import cross_entropy, cross_entropy_both
-from assay.ops.layernorm import layernorm
-from assay.ops.rmsnorm import rmsnorm
-from assay.ops.row_sum import row_sum, sum
-from assay.ops.softmax import softmax
-from assay.ops.square import square
-from assay.ops.transpose import transpose
-from assay.ops.vecadd import vecadd
+from assay.target import load_op, parse
+from benchmarks.sweep import SWEEP
 
+# What a process found fastest is not kept for the next one: while kernels are judged, others use
+# the GPU, and a peer that was tuned then would be timed in a worse form than it can have.
+inductor.autotune_local_cache = False
+
+
+def swept(name: str) -> Op:
+    """The operator of that name on the cases of the sweep. It is a copy: the library's stays."""
+    op = copy.copy(load_op(parse(name), name))
+    (part,) = (each for each in SWEEP if each.op == name)
+    object.__setattr__(op, "cases", cases_of(name, part.cases))  # frozen for all others
+    object.__setattr__(op, "variants", list(op.variants))
+    return op
+
+
+softmax, transpose = swept("softmax"), swept("transpose")
+gelu, gelu_tanh = swept("gelu"), swept("gelu_tanh")
+layernorm, layernorm_grad = swept("layernorm"), swept("layernorm_grad")
+rmsnorm, rmsnorm_grad = swept("rmsnorm"), swept("rmsnorm_grad")
+cross_entropy, cross_entropy_both = swept("cross_entropy"), swept("cross_entropy_both")
+sum, square, vecadd = swept("sum"), swept("square"), swept("vecadd")
 OPS = (
-    *(gelu, gelu_tanh, cross_entropy, cross_entropy_both, layernorm, rmsnorm),
-    *(row_sum, sum, softmax, square, transpose, vecadd),
+    *(softmax, transpose, gelu, gelu_tanh, layernorm, layernorm_grad, rmsnorm, rmsnorm_grad),
+    *(cross_entropy, cross_entropy_both, sum, square, vecadd),
 )
 
 
@@ -57,6 +74,12 @@ def liger(module: str, name: str) -> Any:
         raise NotRun(f"Liger is not here: pip install liger-kernel ({error})") from None
 
 
+@gelu_tanh.variant("eager/formula")
+def by_formula(x: torch.Tensor) -> torch.Tensor:
+    """As it is often written, an operation at a time."""
+    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
 @softmax.variant("library/liger")
 def liger_softmax(x: torch.Tensor) -> torch.Tensor:
     return liger("softmax", "LigerSoftmaxFunction").apply(x)
@@ -83,3 +106,26 @@ def liger_cross_entropy(x: torch.Tensor, target: torch.Tensor) -> tuple[torch.Te
         loss = said[0] if isinstance(said, tuple) else said
         (gradient,) = torch.autograd.grad(loss, given, torch.ones_like(loss))
     return loss.detach(), gradient
+
+
+def quack(module: str, name: str) -> Any:
+    """A function of QuACK. Raises NotRun where it is not installed, or not for this machine."""
+    try:
+        return getattr(__import__(f"quack.{module}", fromlist=[name]), name)
+    except (ImportError, OSError) as error:
+        raise NotRun(f"QuACK is not here: pip install quack-kernels ({error})") from None
+
+
+@softmax.variant("library/quack")
+def quack_softmax(x: torch.Tensor) -> torch.Tensor:
+    return quack("softmax", "softmax")(x)
+
+
+@rmsnorm.variant("library/quack")
+def quack_rmsnorm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return quack("rmsnorm", "rmsnorm")(x, w, eps=1e-6)
+
+
+@cross_entropy.variant("library/quack")
+def quack_cross_entropy(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return quack("cross_entropy", "cross_entropy")(x, target, reduction="none")

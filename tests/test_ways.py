@@ -722,3 +722,27 @@ def test_each_way_has_a_file_that_says_what_it_is() -> None:
     for name in WAYS:
         said = inspect.getdoc(ways.way(name)) or ""
         assert said.startswith("`"), f"{name}: {said[:40]}"
+
+
+def test_every_case_is_compiled_and_not_just_the_first_eight(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Past its limit torch runs a function as it is, which would be eager under another name."""
+    import torch
+
+    from assay.ways import compiled
+
+    compilations = []
+
+    def noted(graph: Any, inputs: Any) -> Any:
+        compilations.append(inputs)
+        return graph.forward
+
+    whole = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda f, **said: whole(f, backend=noted, **said))
+    torch._dynamo.reset()
+    cases = [{"n": n} for n in range(2, 14)]
+    op = Op("tenfold", lambda x: x * 10, lambda make, n: (make.normal(n),), cases=cases)
+    for n in range(2, 14):
+        compiled.function(op)(torch.ones(n))
+    assert len(compilations) == 12

@@ -64,6 +64,14 @@ __device__ __forceinline__ double logarithm(double v) { return log(v); }
 __device__ __forceinline__ float logarithm1p(float v) { return log1pf(v); }  // of 1 + v
 __device__ __forceinline__ double logarithm1p(double v) { return log1p(v); }
 
+// 2**v by hardware. Not __expf, which takes three more operations for results below 2^-126: here
+// they are 0.
+__device__ __forceinline__ float power_of_two(float v) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(v));
+  return power;
+}
+
 // For results that are stored in 2 bytes: hardware's exp and division, each within some 2^-21 of
 // the result, where the store rounds to 2^-12 (half) or 2^-9 (bfloat16). Elsewhere the accurate
 // ones. At 2 bytes an element it is arithmetic, not memory, that a long chain of accurate ones
@@ -71,10 +79,7 @@ __device__ __forceinline__ double logarithm1p(double v) { return log1p(v); }
 template <typename T>
 __device__ __forceinline__ accumulator<T> exponential_for(accumulator<T> v) {
   if constexpr (sizeof(T) == 2) {
-    // Not __expf, which takes three more operations for results below 2^-126. Here they are 0.
-    float power;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(v * 1.44269504f));
-    return power;
+    return power_of_two(v * 1.44269504f);
   } else {
     return exponential(v);
   }

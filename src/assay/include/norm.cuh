@@ -10,7 +10,7 @@
 // as partial sums, and added in a fixed order.
 #pragma once
 
-#include "rows.cuh"
+#include "streamed.cuh"
 
 namespace assay {
 
@@ -64,20 +64,13 @@ __device__ __forceinline__ Statistics<accumulator<T>> statistics(const T* x, lon
   return {mean, reciprocal_root(block_reduce<BLOCK>(squares, Sum{}) / A(n) + eps)};
 }
 
+// y of one row, whose x is in registers.
 template <bool CENTRED, typename T, int THREADS, int VECS>
-__device__ __forceinline__ void normalise_held(T* y, const T* x, const T* w, const T* b,
-                                               long long rows, long long n, accumulator<T> eps) {
+__device__ __forceinline__ void normalise(Held<T, THREADS, VECS>& v, T* to, const T* w, const T* b,
+                                          int count, bool whole, accumulator<T> eps) {
   using A = accumulator<T>;
   constexpr int N = widest<T>;
-  const long long row = own_row<THREADS>();
-  if (row >= rows) return;
-  const int count = int(n);
   const T zero = from_float<T>(0);
-  bool whole = whole_vectors<T>(n, x, y, w);
-  if constexpr (CENTRED) whole = whole && aligned(b);
-
-  Held<T, THREADS, VECS> v;
-  v.load(x + row * n, count, whole, zero);
   const auto s = statistics<CENTRED>(v, count, whole, eps);
   const auto normal = [&](T value, T scale, T shift) {
     const A h = (to_float(value) - s.mean) * s.rstd * to_float(scale);
@@ -85,7 +78,6 @@ __device__ __forceinline__ void normalise_held(T* y, const T* x, const T* w, con
   };
   // w and b come out of a cache a vector at a time: all at once would fill registers that more rows
   // in flight can use.
-  T* const to = y + row * n;
 #pragma unroll
   for (int u = 0; u < VECS; ++u) {
     if (whole) {
@@ -105,6 +97,33 @@ __device__ __forceinline__ void normalise_held(T* y, const T* x, const T* w, con
       }
     }
   }
+}
+
+template <bool CENTRED, typename T>
+__device__ __forceinline__ bool whole_rows(const T* y, const T* x, const T* w, const T* b,
+                                           long long n) {
+  return whole_vectors<T>(n, x, y, w) && (!CENTRED || aligned(b));
+}
+
+template <bool CENTRED, typename T, int THREADS, int VECS>
+__device__ __forceinline__ void normalise_held(T* y, const T* x, const T* w, const T* b,
+                                               long long rows, long long n, accumulator<T> eps) {
+  const long long row = own_row<THREADS>();
+  if (row >= rows) return;
+  const bool whole = whole_rows<CENTRED>(y, x, w, b, n);
+  Held<T, THREADS, VECS> v;
+  v.load(x + row * n, int(n), whole, from_float<T>(0));
+  normalise<CENTRED>(v, y + row * n, w, b, int(n), whole, eps);
+}
+
+template <bool CENTRED, typename T, int THREADS, int VECS>
+__device__ __forceinline__ void normalise_streamed(T* y, const T* x, const T* w, const T* b,
+                                                   long long rows, long long n,
+                                                   accumulator<T> eps) {
+  const bool whole = whole_rows<CENTRED>(y, x, w, b, n);
+  for_rows<T, THREADS, VECS>(x, rows, n, whole, from_float<T>(0), [&](auto& v, long long row) {
+    normalise<CENTRED>(v, y + row * n, w, b, int(n), whole, eps);
+  });
 }
 
 template <bool CENTRED, typename T, int BLOCK>
@@ -174,7 +193,7 @@ template <bool CENTRED, int BLOCK, typename T>
 __device__ __forceinline__ void norm_write(T* y, const accumulator<T>* kept, const T* x,
                                            const T* w, const T* b, long long n, int parts,
                                            accumulator<T> eps) {
-  const Piece own(n, parts);
+  const Piece own(n, parts, true);
   const auto s = joined<CENTRED, BLOCK>(kept + own.row * parts * 3, n, parts, eps);
   const T* const in[2] = {x + own.row * n + own.begin, w + own.begin};
   T* const to = y + own.row * n + own.begin;

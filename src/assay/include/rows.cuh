@@ -127,9 +127,11 @@ __device__ __forceinline__ bool whole_vectors(long long n, const T* first, const
 // neighbouring elements of each, from element i on, as `v[k][j]`. `y` is a row that f writes, or
 // null. A row of odd length starts anywhere, so: single elements up to the first 16-byte boundary,
 // whole vectors, single elements again. Rows that are off by different amounts go one by one.
+// AHEAD / K vectors of each row are on their way before the first is used: at 1,024 threads of a
+// multiprocessor that is 64 KB, where one at a time would be 16.
 template <int BLOCK, int K, typename T, typename F>
 __device__ __forceinline__ void walk(const T* const (&in)[K], const T* y, long long n, F f) {
-  constexpr int N = widest<T>;
+  constexpr int N = widest<T>, AHEAD = 4, U = AHEAD / K > 1 ? AHEAD / K : 1;
   const int off = misaligned(in[0]);
   bool same = y == nullptr || misaligned(y) == off;
 #pragma unroll
@@ -145,22 +147,37 @@ __device__ __forceinline__ void walk(const T* const (&in)[K], const T* y, long l
     f(v, i, Count<1>{});
   };
   for (long long i = threadIdx.x; i < head; i += BLOCK) single(i);
-  for (long long i = head + threadIdx.x * N; i < tail; i += BLOCK * N) {
+  long long i = head + threadIdx.x * N;
+  if constexpr (U > 1) {
+    for (; i + (U - 1) * BLOCK * N < tail; i += U * BLOCK * N) {
+      Vec<T, N> v[U][K];
+#pragma unroll
+      for (int u = 0; u < U; ++u)
+#pragma unroll
+        for (int k = 0; k < K; ++k) v[u][k] = load<N>(in[k] + i + u * BLOCK * N);
+#pragma unroll
+      for (int u = 0; u < U; ++u) f(v[u], i + u * BLOCK * N, Count<N>{});
+    }
+  }
+  for (; i < tail; i += BLOCK * N) {
     Vec<T, N> v[K];
 #pragma unroll
     for (int k = 0; k < K; ++k) v[k] = load<N>(in[k] + i);
     f(v, i, Count<N>{});
   }
-  for (long long i = tail + threadIdx.x; i < n; i += BLOCK) single(i);
+  for (i = tail + threadIdx.x; i < n; i += BLOCK) single(i);
 }
 
 // One of `parts` nearly equal pieces of a row, a block's own: whole vectors but for the last piece.
+// `backwards`: the first block has the last piece. A second kernel that so begins where the first
+// one ended finds in the L2 cache what was read last.
 struct Piece {
   long long row, begin, length;
   int part;
-  __device__ __forceinline__ Piece(long long n, int parts) {
-    row = blockIdx.x / parts;
-    part = blockIdx.x % parts;
+  __device__ __forceinline__ Piece(long long n, int parts, bool backwards = false) {
+    const unsigned place = backwards ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+    row = place / parts;
+    part = place % parts;
     const long long each = ((n + parts - 1) / parts + 15) / 16 * 16;
     begin = part * each < n ? part * each : n;
     length = n - begin < each ? n - begin : each;
@@ -193,6 +210,54 @@ struct Online {
     const A top = block_reduce<BLOCK>(largest, Max{});
     sum = block_reduce<BLOCK>(sum * exponential(largest - shift(top)), Sum{});
     largest = top;
+  }
+};
+
+// The same where a logarithm of the sum is wanted. Where one element is nearly all, that lives on
+// what is added to its 1, which would round it away: so ones are counted, and the rest is summed
+// apart.
+template <typename A>
+struct Apart {
+  A largest = -INFINITY, ones = 0, rest = 0;
+  static __device__ __forceinline__ A shift(A m) { return Online<A>::shift(m); }
+
+  __device__ __forceinline__ void add(A e) {
+    if (e == A(1))
+      ones += 1;
+    else
+      rest += e;
+  }
+  __device__ __forceinline__ void move_to(A top, A factor) {  // factor: exp(largest - top)
+    if (top == largest) return;
+    rest = (rest + ones) * factor;
+    ones = 0;
+    largest = top;
+  }
+
+  template <typename T, int M>
+  __device__ __forceinline__ void take(const Vec<T, M>& v) {
+    A top = largest;
+#pragma unroll
+    for (int j = 0; j < M; ++j) top = maximum(top, to_float(v[j]));
+    const A by = shift(top);
+    move_to(top, exponential_for<T>(largest - by));
+#pragma unroll
+    for (int j = 0; j < M; ++j) add(exponential_for<T>(to_float(v[j]) - by));
+  }
+
+  template <int BLOCK>
+  __device__ __forceinline__ void combine() {
+    const A top = block_reduce<BLOCK>(largest, Max{});
+    move_to(top, exponential(largest - shift(top)));
+    ones = block_reduce<BLOCK>(ones, Sum{});
+    rest = block_reduce<BLOCK>(rest, Sum{});
+  }
+
+  __device__ __forceinline__ A sum() const { return ones + rest; }
+  // Of the sum. -inf where all was -inf: then ones and rest are 0. In double it is what PyTorch's
+  // own is, digits lost and all: nothing wider is there to tell that they are.
+  __device__ __forceinline__ A log() const {
+    return sizeof(A) == 8 ? logarithm(sum()) : logarithm1p((ones - 1) + rest);
   }
 };
 

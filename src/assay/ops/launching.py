@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
 
@@ -13,6 +15,16 @@ def blocks(n: int, tile: int) -> int:
 def tile_of(x, block: int, unroll: int = 1) -> int:
     """Elements that a block of `block` threads moves, each thread `unroll` vectors of 16 bytes."""
     return block * unroll * (16 // x.element_size())
+
+
+def multiprocessors(x) -> int:
+    """Of the GPU that a tensor is on; 132, those of an H100, where it is on none."""
+    return _multiprocessors(x.device.index or 0) if x.device.type == "cuda" else 132
+
+
+@functools.cache
+def _multiprocessors(index: int) -> int:
+    return torch.cuda.get_device_properties(index).multi_processor_count
 
 
 def numba_has(dtype):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from .launching import blocks
+from .launching import blocks, multiprocessors
 from .rows import ROWS_OF_BLOCK, WALKERS, held
 
-MULTIPROCESSORS = 132
-"""Of an H100. The gradient's grid is sized by it: fewer leave some idle, more add partial sums."""
 LANES = 16
 """Rows that a block of 32 x LANES threads adds side by side."""
 MOST_HELD, WIDEST = 16, 512
@@ -37,7 +35,9 @@ def gradient(k, name, dx, sums, dy, x, w):
         return
     threads, each = chosen or (WIDEST, 1)
     together = ROWS_OF_BLOCK if threads == 32 else 1
-    grid = min(MULTIPROCESSORS * (WIDEST // (threads * together)), blocks(rows, together))
+    # As many blocks as fit: fewer leave some idle, more add partial sums.
+    most = multiprocessors(x) * (WIDEST // (threads * together))
+    grid = min(most, blocks(rows, together))
     partial = torch.empty(grid * together, len(sums), n, dtype=wide, device=x.device)
     if grid:
         own = k[f"{name}_grad_held<{kind}, {threads}, {each}>"]

@@ -5,12 +5,12 @@ include/rows.cuh has the device's side. The sizes here decide which instance is 
 
 from __future__ import annotations
 
-from .launching import blocks
+from .launching import blocks, multiprocessors
 
 ROWS_OF_BLOCK = 4
 """Rows of one warp each lie four to a block."""
-GRID = 528
-"""Blocks that share few rows: four on each of the 132 multiprocessors of an H100."""
+SHARING = 4
+"""Blocks on each multiprocessor that share few rows."""
 WALKERS = 512
 """Threads of a block that walks a row."""
 
@@ -46,7 +46,7 @@ def by_pieces(k, name, rows, n, x, kinds, first, second):
     """
     import torch
 
-    parts = max(1, min(blocks(n, 4096), GRID // rows))
+    parts = max(1, min(blocks(n, 4096), SHARING * multiprocessors(x) // rows))
     wide = torch.float64 if x.dtype is torch.float64 else torch.float32
     kept = torch.empty(rows, parts, kinds, dtype=wide, device=x.device)
     launch = {"grid": rows * parts, "block": WALKERS, "shared": 0}
@@ -71,3 +71,26 @@ def by_rows(k, name, rows, n, dtype, itemsize, arguments, most=32):
     together = ROWS_OF_BLOCK if threads == 32 else 1
     kernel = k[f"{name}_held<{dtype}, {threads}, {each}>"]
     kernel(grid=blocks(rows, together), block=threads * together, shared=0)(*arguments, rows, n)
+
+
+def streamable(n, dtype):
+    """Where a row is long enough for a block, and fits its registers: for `when`."""
+    from assay.inputs import dtype_of
+
+    chosen = held_streamed(n, dtype_of(dtype).itemsize)
+    return (chosen is not None and chosen[0] > 32) or "meant for rows that a block can hold"
+
+
+def held_streamed(n, itemsize):
+    """As `held`, of 64 registers a thread: 32 numbers of 8 bytes would take all of them."""
+    return held(n, itemsize, 32 if itemsize < 8 else 8)
+
+
+def streamed(k, name, x, arguments):
+    """Launches `<name>_streamed`: as many blocks as fit, each for every so manieth row."""
+    n = x.shape[-1]
+    rows = x.numel() // n
+    threads, each = held_streamed(n, x.element_size())
+    grid = min(rows, multiprocessors(x) * (1024 // threads))
+    kernel = k[f"{name}_streamed<{k.type(x)}, {threads}, {each}>"]
+    kernel(grid=grid, block=threads, shared=threads * each * 16)(*arguments, rows, n)

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from assay.inputs import dtype_of
 from assay.op import Op
 
-from ..launching import widened
+from ..launching import multiprocessors, widened
 
 
 def reference(x, w, b):
@@ -82,14 +82,14 @@ batchnorm2d_grad = batchnorm2d.gradient(
 )
 
 BLOCK = 256
-GRID = 1056
-"""Blocks at about which a GPU is full: eight on each of the 132 multiprocessors of an H100."""
+EACH = 8
+"""Blocks on each multiprocessor at about which a GPU is full."""
 
 
 def parts_of(x):
     """(rows in the batch, channels, elements of a plane, blocks of a channel)."""
     batch, channels, h, w = x.shape
-    return batch, channels, h * w, max(1, min(batch, GRID // max(1, channels)))
+    return batch, channels, h * w, max(1, min(batch, EACH * multiprocessors(x) // max(1, channels)))
 
 
 def partial(x, kinds, parts):

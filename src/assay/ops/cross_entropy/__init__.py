@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from assay.inputs import dtype_of
 from assay.op import Op
 
-from ..rows import by_rows
+from ..rows import by_rows, streamable, streamed
 
 CASES = [
     dict(rows=1, n=1, dtype="float32"),
@@ -88,15 +88,21 @@ cross_entropy_both: Op = Op(
 )
 
 
-def launch(k, name, x, arguments):
+HELD_BYTES = 1 << 14
+"""A longer row is walked where the loss alone is wanted: it is read once so or so, and a block that
+does not hold it leaves room for others, whose rows are on their way meanwhile."""
+
+
+def launch(k, name, x, arguments, most=32):
     rows, n = x.shape
     if x.numel():
-        by_rows(k, name, rows, n, k.type(x), x.element_size(), arguments)
+        by_rows(k, name, rows, n, k.type(x), x.element_size(), arguments, most)
 
 
 @cross_entropy.launcher("cuda/held", source="cross_entropy.cu")
 def by_cuda(k, loss, x, target):
-    launch(k, "cross_entropy", x, (loss, x, target))
+    walked = x.shape[1] * x.element_size() > HELD_BYTES
+    launch(k, "cross_entropy", x, (loss, x, target), 0 if walked else 32)
 
 
 @cross_entropy_grad.launcher("cuda/held", source="cross_entropy.cu")
@@ -107,6 +113,12 @@ def gradient_by_cuda(k, dx, dloss, x, target):
 @cross_entropy_both.launcher("cuda/held", source="cross_entropy.cu")
 def both_by_cuda(k, loss, dx, x, target):
     launch(k, "cross_entropy_both", x, (loss, dx, x, target))
+
+
+@cross_entropy_both.launcher("cuda/streamed", source="cross_entropy.cu", when=streamable)
+def both_by_cuda_streamed(k, loss, dx, x, target):
+    if x.numel():
+        streamed(k, "cross_entropy_both", x, (loss, dx, x, target))
 
 
 @cross_entropy.launcher("triton", knobs={"BLOCK": [1024, 4096]})

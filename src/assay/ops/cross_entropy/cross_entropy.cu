@@ -2,15 +2,18 @@
 //
 // cross_entropy_held, _grad_held, _both_held        a row in the registers of a warp or a block: x
 //                                                   is read once, whatever is asked for
+// cross_entropy_both_streamed                       the same; a block stays for many rows, and the
+//                                                   next is on its way meanwhile
 // cross_entropy_walked, _grad_walked, _both_walked  longer rows: one walk for the largest and the
-//                                                   sum (online softmax), a second for dx
+//                                                   sum (online softmax), a second for dx. The loss
+//                                                   alone needs no second, so it holds short rows only
 //
 // `both` writes the loss and the gradient of the sum of losses.
 //
 // shapes  x, dx: (rows, n), contiguous, of one type; loss, dloss: rows; target: rows of long long
 // bytes   rows * n * sizeof(T) for the loss, 2 * rows * n * sizeof(T) with dx
 // FLOPs   4 * rows * n for the loss, 6 * rows * n with dx, counting exp as one
-#include "rows.cuh"
+#include "streamed.cuh"
 
 // What the three ask for: null pointers are not written, and dloss null is 1.
 template <typename T>
@@ -20,40 +23,63 @@ struct Wanted {
   const T* dloss;
 };
 
+// One row, which is in registers.
 template <int THREADS, int VECS, typename T>
-__device__ __forceinline__ void of_held_row(Wanted<T> wanted, const T* x, const long long* target,
-                                            long long rows, long long n) {
+__device__ __forceinline__ void of_row(Wanted<T> wanted, assay::Held<T, THREADS, VECS>& held,
+                                       const T* x, const long long* target, long long row,
+                                       long long n, bool whole) {
   using A = assay::accumulator<T>;
   constexpr int N = assay::widest<T>;
-  const long long row = assay::own_row<THREADS>();
-  if (row >= rows) return;
-  const int count = int(n), right = int(target[row]);
-  bool whole = assay::whole_vectors<T>(n, x);
-  if (wanted.dx) whole = whole && assay::aligned(wanted.dx);
-
-  assay::Held<T, THREADS, VECS> held;
-  held.load(x + row * n, count, whole, assay::from_float<T>(-INFINITY));
-  A largest = -INFINITY, sum = 0;
-  held.each([&](A v, int, int) { largest = assay::maximum(largest, v); });
-  largest = assay::row_reduce<THREADS>(largest, assay::Max{});
-  const A by = assay::Online<A>::shift(largest);
+  const int right = int(target[row]);
+  assay::Apart<A> seen;
+  held.each([&](A v, int, int) { seen.largest = assay::maximum(seen.largest, v); });
+  seen.largest = assay::row_reduce<THREADS>(seen.largest, assay::Max{});
+  const A by = seen.shift(seen.largest);
   A e[VECS][N];
-  held.each([&](A v, int u, int j) { sum += e[u][j] = assay::exponential_for<T>(v - by); });
-  sum = assay::row_reduce<THREADS>(sum, assay::Sum{});
+  held.each([&](A v, int u, int j) { seen.add(e[u][j] = assay::exponential_for<T>(v - by)); });
+  seen.ones = assay::row_reduce<THREADS>(seen.ones, assay::Sum{});
+  seen.rest = assay::row_reduce<THREADS>(seen.rest, assay::Sum{});
 
   if (wanted.loss && assay::own_lane<THREADS>() == 0) {
     const A own = assay::to_float(x[row * n + right]) - by;
-    wanted.loss[row] = assay::from_float<T>(assay::logarithm(sum) - own);
+    wanted.loss[row] = assay::from_float<T>(seen.log() - own);
   }
   if (wanted.dx) {
     const A factor = wanted.dloss ? assay::to_float(wanted.dloss[row]) : A(1);
-    const A scale = A(1) / sum;
+    const A scale = A(1) / seen.sum();
     held.change([&](A, int u, int j) {
       const A p = e[u][j] * scale;
       return factor * (held.index(whole, u, j) == right ? p - 1 : p);
     });
-    held.store(wanted.dx + row * n, count, whole);
+    held.store(wanted.dx + row * n, int(n), whole);
   }
+}
+
+template <typename T>
+__device__ __forceinline__ bool whole_rows(Wanted<T> wanted, const T* x, long long n) {
+  return assay::whole_vectors<T>(n, x) && (!wanted.dx || assay::aligned(wanted.dx));
+}
+
+template <int THREADS, int VECS, typename T>
+__device__ __forceinline__ void of_held_row(Wanted<T> wanted, const T* x, const long long* target,
+                                            long long rows, long long n) {
+  const long long row = assay::own_row<THREADS>();
+  if (row >= rows) return;
+  const bool whole = whole_rows(wanted, x, n);
+  assay::Held<T, THREADS, VECS> held;
+  held.load(x + row * n, int(n), whole, assay::from_float<T>(-INFINITY));
+  of_row<THREADS, VECS>(wanted, held, x, target, row, n, whole);
+}
+
+template <int THREADS, int VECS, typename T>
+__device__ __forceinline__ void of_streamed_rows(Wanted<T> wanted, const T* x,
+                                                 const long long* target, long long rows,
+                                                 long long n) {
+  const bool whole = whole_rows(wanted, x, n);
+  const T fill = assay::from_float<T>(-INFINITY);
+  assay::for_rows<T, THREADS, VECS>(x, rows, n, whole, fill, [&](auto& held, long long row) {
+    of_row<THREADS, VECS>(wanted, held, x, target, row, n, whole);
+  });
 }
 
 template <int BLOCK, typename T>
@@ -62,7 +88,7 @@ __device__ __forceinline__ void of_walked_row(Wanted<T> wanted, const T* x,
   using A = assay::accumulator<T>;
   const long long row = blockIdx.x, right = target[row];
   const T* const in[1] = {x + row * n};
-  assay::Online<A> seen;
+  assay::Apart<A> seen;
   assay::walk<BLOCK>(in, static_cast<const T*>(nullptr), n,
                      [&](auto& v, long long, auto) { seen.take(v[0]); });
   seen.template combine<BLOCK>();
@@ -70,12 +96,12 @@ __device__ __forceinline__ void of_walked_row(Wanted<T> wanted, const T* x,
 
   if (wanted.loss && threadIdx.x == 0) {
     const A own = assay::to_float(in[0][right]) - by;
-    wanted.loss[row] = assay::from_float<T>(assay::logarithm(seen.sum) - own);
+    wanted.loss[row] = assay::from_float<T>(seen.log() - own);
   }
   if (wanted.dx) {
     T* const to = wanted.dx + row * n;
     const A factor = wanted.dloss ? assay::to_float(wanted.dloss[row]) : A(1);
-    const A scale = A(1) / seen.sum;
+    const A scale = A(1) / seen.sum();
     assay::walk<BLOCK>(in, to, n, [&](auto& v, long long i, auto count) {
 #pragma unroll
       for (int j = 0; j < count.value; ++j) {
@@ -117,6 +143,12 @@ __global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
     cross_entropy_both_held(T* loss, T* dx, const T* x, const long long* target, long long rows,
                             long long n) {
   of_held_row<THREADS, VECS>(Wanted<T>{loss, dx, nullptr}, x, target, rows, n);
+}
+template <typename T, int THREADS, int VECS>
+__global__ void __launch_bounds__(THREADS, assay::blocks_of_streamed<THREADS>)
+    cross_entropy_both_streamed(T* loss, T* dx, const T* x, const long long* target,
+                                long long rows, long long n) {
+  of_streamed_rows<THREADS, VECS>(Wanted<T>{loss, dx, nullptr}, x, target, rows, n);
 }
 template <typename T, int BLOCK>
 __global__ void __launch_bounds__(BLOCK)

@@ -11,6 +11,7 @@ FLOPs   4 * rows * n for the loss, 6 with dx, counting exp as one
 import triton
 import triton.language as tl
 
+from ..log_softmax.log_softmax_triton import log_of_sum
 from ..pointwise_triton import wide
 
 
@@ -24,21 +25,10 @@ def kernel(
     right = tl.load(target + row)
     columns = tl.arange(0, BLOCK)
 
-    # Each lane keeps its own largest value and the sum relative to it, as softmax_triton.py does.
-    largest = tl.full([BLOCK], float("-inf"), dtype)
-    total = tl.full([BLOCK], 0, dtype)
-    for start in range(0, n, BLOCK):
-        v = wide(tl.load(x + start + columns, mask=start + columns < n, other=float("-inf")))
-        new = tl.where(v > largest, v, largest)
-        shift = tl.where(new == float("-inf"), 0, new)
-        total = total * tl.exp(largest - shift) + tl.exp(v - shift)
-        largest = new
-    top = tl.max(largest, 0)
-    shift = tl.where(top == float("-inf"), 0, top)
-    sum = tl.sum(total * tl.exp(largest - shift), 0)
+    shift, log, sum = log_of_sum(x, n, BLOCK)
 
     if LOSS:
-        value = tl.log(sum) - (wide(tl.load(x + right)) - shift)
+        value = log - (wide(tl.load(x + right)) - shift)
         tl.store(loss + row, value.to(loss.dtype.element_ty))
     if GRAD:
         factor = tl.full([], 1, dtype)

@@ -11,7 +11,7 @@ import torch
 
 from assay.op import Op
 
-from ..launching import blocks
+from ..launching import blocks, multiprocessors
 
 
 def reference(x, bins):
@@ -50,8 +50,8 @@ def by_bincount(x, bins):
 
 SHARED = 8192
 """Counters of 4 bytes that a block has room for: 32 KB of shared memory."""
-GRID = 528
-"""Blocks at most: four on each of the 132 multiprocessors of an H100, all that fit at once."""
+EACH = 4
+"""Blocks at most on each multiprocessor: all that fit at once."""
 
 
 @histogram.launcher("cuda/global", source="histogram.cu")
@@ -71,7 +71,7 @@ def by_cuda_privatised(k, y, x, bins):
     n = x.numel()
     y.zero_()
     if n:
-        grid = min(GRID, blocks(n, 512 * 16))
+        grid = min(EACH * multiprocessors(x), blocks(n, 512 * 16))
         k["histogram_privatised"](grid=grid, block=512, shared=4 * bins)(y, x, n, bins)
 
 

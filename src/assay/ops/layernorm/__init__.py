@@ -20,7 +20,7 @@ from assay.op import Op
 
 from .. import norms
 from ..launching import widened
-from ..rows import by_pieces, by_rows, few_long
+from ..rows import by_pieces, by_rows, few_long, streamable, streamed
 
 
 def reference(x, w, b):
@@ -60,6 +60,12 @@ def by_cuda(k, y, x, w, b):
     rows, n = x.shape
     if x.numel():
         by_rows(k, "layernorm", rows, n, k.type(x), x.element_size(), (y, x, w, b))
+
+
+@layernorm.launcher("cuda/streamed", source="layernorm.cu", when=streamable)
+def by_cuda_streamed(k, y, x, w, b):
+    if x.numel():
+        streamed(k, "layernorm", x, (y, x, w, b))
 
 
 @layernorm.launcher("cuda/split", source="layernorm.cu", when=few_long)

@@ -19,6 +19,12 @@ __global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
   assay::normalise_held<true, T, THREADS, VECS>(y, x, w, b, rows, n, EPS<T>);
 }
 
+template <typename T, int THREADS, int VECS>
+__global__ void __launch_bounds__(THREADS, assay::blocks_of_streamed<THREADS>)
+    layernorm_streamed(T* y, const T* x, const T* w, const T* b, long long rows, long long n) {
+  assay::normalise_streamed<true, T, THREADS, VECS>(y, x, w, b, rows, n, EPS<T>);
+}
+
 template <typename T, int BLOCK>
 __global__ void __launch_bounds__(BLOCK)
     layernorm_walked(T* y, const T* x, const T* w, const T* b, long long rows, long long n) {

@@ -19,22 +19,14 @@ __global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
 
   assay::Held<T, THREADS, VECS> held;
   held.load(x + row * n, count, whole, assay::from_float<T>(-INFINITY));
-  A largest = -INFINITY, ones = 0, rest = 0;
-  held.each([&](A v, int, int) { largest = assay::maximum(largest, v); });
-  largest = assay::row_reduce<THREADS>(largest, assay::Max{});
-  const A by = assay::Online<A>::shift(largest);
-  // Where one element is nearly all, the logarithm of the sum is nearly 0 and lives on what is added
-  // to that 1: so the ones are counted, and the rest is summed apart, where 1 would round it away.
-  held.each([&](A v, int, int) {
-    const A e = assay::exponential_for<T>(v - by);
-    if (e == A(1))
-      ones += 1;
-    else
-      rest += e;
-  });
-  ones = assay::row_reduce<THREADS>(ones, assay::Sum{});
-  rest = assay::row_reduce<THREADS>(rest, assay::Sum{});
-  const A log = assay::logarithm1p((ones - 1) + rest);
+  assay::Apart<A> seen;
+  held.each([&](A v, int, int) { seen.largest = assay::maximum(seen.largest, v); });
+  seen.largest = assay::row_reduce<THREADS>(seen.largest, assay::Max{});
+  const A by = seen.shift(seen.largest);
+  held.each([&](A v, int, int) { seen.add(assay::exponential_for<T>(v - by)); });
+  seen.ones = assay::row_reduce<THREADS>(seen.ones, assay::Sum{});
+  seen.rest = assay::row_reduce<THREADS>(seen.rest, assay::Sum{});
+  const A log = seen.log();
   // A row of nothing but -inf: -inf - 0 - log 0 is NaN, as in torch.
   held.change([&](A v, int, int) { return (v - by) - log; });
   held.store(y + row * n, count, whole);
@@ -46,11 +38,11 @@ __global__ void __launch_bounds__(BLOCK)
   using A = assay::accumulator<T>;
   const T* const in[1] = {x + blockIdx.x * n};
   T* const to = y + blockIdx.x * n;
-  assay::Online<A> seen;
+  assay::Apart<A> seen;
   assay::walk<BLOCK>(in, static_cast<const T*>(nullptr), n,
                      [&](auto& v, long long, auto) { seen.take(v[0]); });
   seen.template combine<BLOCK>();
-  const A by = seen.shift(seen.largest), log = assay::logarithm(seen.sum);
+  const A by = seen.shift(seen.largest), log = seen.log();
   assay::walk<BLOCK>(in, to, n, [&](auto& v, long long i, auto count) {
 #pragma unroll
     for (int j = 0; j < count.value; ++j)

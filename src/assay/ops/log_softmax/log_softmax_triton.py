@@ -7,31 +7,51 @@ FLOPs   5 * rows * n; the gradient 4 * rows * n, counting exp as one
 
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
 
 from ..pointwise_triton import wide
 
 
 @triton.jit
-def kernel(x, y, n, BLOCK: tl.constexpr):
-    dtype: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
-    row = tl.program_id(0).to(tl.int64)  # row * n may pass 2**31
-    x += row * n
-    y += row * n
-    columns = tl.arange(0, BLOCK)
+def log_of_sum(x, n, BLOCK: tl.constexpr):
+    """(largest, log sum exp(x - largest), the sum) of a row; 0 for a largest of -inf.
 
-    # Each lane keeps its own largest value and the sum relative to it, as softmax_triton.py does.
+    Where one element is nearly all, the logarithm lives on what is added to its 1, which loses
+    it. So a lane keeps its own largest and the sum of the others' exps relative to it.
+    """
+    dtype: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
+    columns = tl.arange(0, BLOCK)
     largest = tl.full([BLOCK], float("-inf"), dtype)
-    total = tl.full([BLOCK], 0, dtype)
+    rest = tl.full([BLOCK], 0, dtype)
     for start in range(0, n, BLOCK):
         v = wide(tl.load(x + start + columns, mask=start + columns < n, other=float("-inf")))
-        new = tl.where(v > largest, v, largest)
+        # A comparison keeps a NaN out of `largest`; through exp it enters `rest`, and the row.
+        more = v > largest
+        new = tl.where(more, v, largest)
         shift = tl.where(new == float("-inf"), 0, new)
-        total = total * tl.exp(largest - shift) + tl.exp(v - shift)
+        e = tl.exp(tl.where(more, largest, v) - shift)
+        rest = tl.where(more, (rest + 1) * e, rest + e)
         largest = new
 
     top = tl.max(largest, 0)
     shift = tl.where(top == float("-inf"), 0, top)
-    log = tl.log(tl.sum(total * tl.exp(largest - shift), 0))
+    scale = tl.exp(largest - shift)
+    one = (largest == top) & (top > float("-inf"))
+    ones = tl.sum(tl.where(one, 1.0, 0.0).to(dtype), 0)
+    others = tl.sum(rest * scale + tl.where(one, 0, scale), 0)
+    # In float64 as PyTorch's own: nothing wider is there to tell what digits that loses.
+    small = ones - 1 + others
+    log = tl.log(ones + others) if dtype == tl.float64 else libdevice.log1p(small)
+    return shift, log, ones + others
+
+
+@triton.jit
+def kernel(x, y, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)  # row * n may pass 2**31
+    x += row * n
+    y += row * n
+    columns = tl.arange(0, BLOCK)
+    shift, log, _ = log_of_sum(x, n, BLOCK)
     for start in range(0, n, BLOCK):
         inside = start + columns < n
         v = wide(tl.load(x + start + columns, mask=inside, other=0))

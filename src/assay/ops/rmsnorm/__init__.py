@@ -13,7 +13,7 @@ from assay.op import Op
 
 from .. import norms
 from ..launching import widened
-from ..rows import by_pieces, by_rows, few_long
+from ..rows import by_pieces, by_rows, few_long, streamable, streamed
 
 
 def reference(x, w):
@@ -49,6 +49,12 @@ def by_cuda(k, y, x, w):
     rows, n = x.shape
     if x.numel():
         by_rows(k, "rmsnorm", rows, n, k.type(x), x.element_size(), (y, x, w))
+
+
+@rmsnorm.launcher("cuda/streamed", source="rmsnorm.cu", when=streamable)
+def by_cuda_streamed(k, y, x, w):
+    if x.numel():
+        streamed(k, "rmsnorm", x, (y, x, w))
 
 
 @rmsnorm.launcher("cuda/split", source="rmsnorm.cu", when=few_long)

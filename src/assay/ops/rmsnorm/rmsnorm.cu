@@ -20,6 +20,12 @@ __global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
   assay::normalise_held<false, T, THREADS, VECS>(y, x, w, none, rows, n, EPS<T>);
 }
 
+template <typename T, int THREADS, int VECS>
+__global__ void __launch_bounds__(THREADS, assay::blocks_of_streamed<THREADS>)
+    rmsnorm_streamed(T* y, const T* x, const T* w, long long rows, long long n) {
+  assay::normalise_streamed<false, T, THREADS, VECS>(y, x, w, nullptr, rows, n, EPS<T>);
+}
+
 template <typename T, int BLOCK>
 __global__ void __launch_bounds__(BLOCK)
     rmsnorm_walked(T* y, const T* x, const T* w, long long rows, long long n) {

@@ -5,11 +5,11 @@ import torch
 from assay.inputs import dtype_name, dtype_of
 from assay.op import Op
 
-from ..launching import blocks, numba_has, tile_of
+from ..launching import blocks, multiprocessors, numba_has, tile_of
 
 BLOCK, UNROLL = 512, 4
-GRID = 528
-"""Blocks at most: four on each of the 132 multiprocessors of an H100, all that fit at once."""
+EACH = 4
+"""Blocks at most on each multiprocessor: all that fit at once."""
 
 
 def reference(x):
@@ -51,7 +51,7 @@ def accumulator(x):
 @sum.launcher("cuda/two_stages", source="row_sum.cu")
 def by_cuda_two_stages(k, y, x):
     n = x.numel()
-    grid = max(1, min(GRID, blocks(n, tile_of(x, BLOCK, UNROLL))))
+    grid = max(1, min(EACH * multiprocessors(x), blocks(n, tile_of(x, BLOCK, UNROLL))))
     partial = torch.empty(grid, dtype=accumulator(x), device=x.device)
     first = k[f"sum_partial<{k.type(x)}, {BLOCK}, {UNROLL}>"]
     first(grid=grid, block=BLOCK, shared=0)(partial, x, n)
@@ -66,7 +66,7 @@ def by_cuda_two_stages(k, y, x):
 def by_cuda_atomics(k, y, x):
     n = x.numel()
     y.zero_()
-    grid = max(1, min(GRID, blocks(n, tile_of(x, BLOCK, UNROLL))))
+    grid = max(1, min(EACH * multiprocessors(x), blocks(n, tile_of(x, BLOCK, UNROLL))))
     kernel = k[f"sum_atomic<{k.type(x)}, {BLOCK}, {UNROLL}>"]
     kernel(grid=grid, block=BLOCK, shared=0)(y, x, n)
 
@@ -76,7 +76,7 @@ def by_triton(y, x, BLOCK):
     from .row_sum_triton import partial_kernel, total_kernel
 
     n = x.numel()
-    grid = max(1, min(2 * GRID, blocks(n, BLOCK)))
+    grid = max(1, min(2 * EACH * multiprocessors(x), blocks(n, BLOCK)))
     partial = torch.empty(grid, dtype=accumulator(x), device=x.device)
     partial_kernel[(grid,)](partial, x, n, BLOCK, num_warps=8)
     total_kernel[(1,)](y, partial, grid, 1024)
@@ -86,7 +86,7 @@ def by_triton(y, x, BLOCK):
 def by_numba(y, x):
     from .row_sum_numba import THREADS, kernel_for, partial_kernel_for
 
-    grid = max(1, min(GRID, blocks(x.numel(), 16 * THREADS)))
+    grid = max(1, min(EACH * multiprocessors(x), blocks(x.numel(), 16 * THREADS)))
     partial = torch.empty(grid, dtype=accumulator(x), device=x.device)
     partial_kernel_for(dtype_name(x.dtype))[grid, THREADS](partial, x)
     kernel_for(dtype_name(x.dtype))[1, THREADS](y.view(1), partial.view(1, grid))

@@ -17,8 +17,8 @@ from assay.errors import NotSupported
 from assay.inputs import dtype_name, dtype_of
 from assay.op import Op
 
-from ..launching import numba_has, numpy_has
-from ..rows import by_pieces, by_rows, few_long
+from ..launching import blocks, multiprocessors, numba_has, numpy_has
+from ..rows import by_pieces, by_rows, few_long, streamable, streamed
 
 
 def reference(x):
@@ -83,6 +83,43 @@ def by_cuda_held(k, y, x):
     if x.numel():
         n = x.shape[-1]
         by_rows(k, "softmax", x.numel() // n, n, k.type(x), x.element_size(), (y, x))
+
+
+@softmax.launcher("cuda/streamed", source="softmax_streamed.cu", when=streamable)
+def by_cuda_streamed(k, y, x):
+    if x.numel():
+        streamed(k, "softmax", x, (y, x))
+
+
+PIECE_THREADS, PIECE_ELEMENTS = 256, 8192
+"""Of a block that holds a piece of a row: 32 elements and 64 registers a thread, four together."""
+MOST_PIECES = 64
+
+
+def joinable(n, dtype):
+    """Where a row has some pieces, and not so many that blocks would wait for those to come."""
+    if dtype_of(dtype).itemsize > 4:
+        return "meant for 4 bytes an element or less: a thread has 64 registers"
+    least, most = PIECE_ELEMENTS, MOST_PIECES * PIECE_ELEMENTS
+    return least < n <= most or f"meant for rows of more than {least:,} and up to {most:,} elements"
+
+
+@softmax.launcher("cuda/joined", source="softmax_joined.cu", when=joinable)
+def by_cuda_joined(k, y, x):
+    if not x.numel():
+        return
+    n = x.shape[-1]
+    rows, parts = x.numel() // n, blocks(n, PIECE_ELEMENTS)
+    if 2 * parts > multiprocessors(x):
+        raise NotSupported(
+            f"softmax: {parts} blocks wait for one another on a GPU that has room "
+            f"for some {4 * multiprocessors(x)}: use cuda/held"
+        )
+    kept = torch.empty(rows, parts, 2, dtype=torch.float32, device=x.device)
+    drawn = torch.zeros(rows + 1, dtype=torch.int32, device=x.device)
+    vectors = PIECE_ELEMENTS // PIECE_THREADS * x.element_size() // 16
+    built = k[f"softmax_joined<{k.type(x)}, {PIECE_THREADS}, {vectors}>"]
+    built(grid=rows * parts, block=PIECE_THREADS, shared=0)(y, kept, drawn, x, rows, n, parts)
 
 
 @softmax.launcher("cuda/split", source="softmax_held.cu", when=few_long)

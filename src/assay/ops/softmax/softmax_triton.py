@@ -5,7 +5,7 @@ the sum relative to it (online softmax), so lanes are combined once a row, not o
 
 shapes  x, y: (rows, n), contiguous, of one floating dtype
 bytes   2 * rows * n * itemsize: the second walk finds the row in a cache, if it fits
-FLOPs   5 * rows * n counting exp as one (max, subtract, exp, add, divide); three exps are done
+FLOPs   5 * rows * n counting exp as one (max, subtract, exp, add, divide); two exps are done
 """
 
 import triton
@@ -26,10 +26,13 @@ def kernel(x, y, n, BLOCK: tl.constexpr):
         inside = start + columns < n
         v = tl.load(x + start + columns, mask=inside, other=float("-inf")).to(wide)
         # A comparison keeps a NaN out of `largest`; through exp it enters `total`, and the row.
-        new = tl.where(v > largest, v, largest)
+        more = v > largest
+        new = tl.where(more, v, largest)
         # A lane that saw only -inf: exp(-inf - 0) is 0, where exp(-inf + inf) would be NaN.
         shift = tl.where(new == float("-inf"), 0, new)
-        total = total * tl.exp(largest - shift) + tl.exp(v - shift)
+        # One exp: of what was largest, if that is less now, else of what came; the other is 1.
+        e = tl.exp(tl.where(more, largest, v) - shift)
+        total = tl.where(more, total * e + 1, total + e)
         largest = new
 
     top = tl.max(largest, 0)

@@ -21,6 +21,17 @@ struct Corner {
     i = static_cast<long long>(blockIdx.x / across) * TILE;
     j = static_cast<long long>(blockIdx.x % across) * TILE;
   }
+  // Numbered down and up bands of BAND tiles: blocks that run together then write long stretches of
+  // rows of y too, and not just read long ones of x. Memory likes to stay in a page, on both sides.
+  __device__ __forceinline__ Corner(long long m, long long n) {
+    constexpr unsigned BAND = 8;
+    const unsigned across = unsigned((n + TILE - 1) / TILE), down = unsigned((m + TILE - 1) / TILE);
+    const unsigned top = blockIdx.x / (BAND * across) * BAND;
+    const unsigned high = down - top < BAND ? down - top : BAND;
+    const unsigned place = blockIdx.x % (BAND * across);
+    i = static_cast<long long>(top + place % high) * TILE;
+    j = static_cast<long long>(place / high) * TILE;
+  }
 };
 
 constexpr int SIDE = 32, ROWS = 8;  // a block of 32 x 8 threads takes its tile in four steps
@@ -62,8 +73,10 @@ __global__ void __launch_bounds__(SIDE* ROWS)
   through_tile<SIDE + 1>(y, x, m, n);
 }
 
+// Three blocks of 256 threads and 128 bytes each keep 96 KB on their way: two, which is what fits
+// where the compiler may take more registers, would keep 64.
 template <typename T>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 3)
     transpose_vectorised(T* y, const T* x, long long m, long long n) {
   constexpr int N = assay::widest<T> < 8 ? assay::widest<T> : 8;
   constexpr int ACROSS = 16, TILE = ACROSS * N;  // 16 x 16 squares, one a thread
@@ -73,22 +86,23 @@ __global__ void __launch_bounds__(256)
   __shared__ V turned[TILE][ACROSS];
   const auto slot = [](int c, int p) { return p ^ (c / N % 8); };
 
-  const Corner<TILE> at(n);
+  const Corner<TILE> at(m, n);
   const int right = threadIdx.x % ACROSS, down = threadIdx.x / ACROSS;
   const long long i = at.i + down * N, j = at.j + right * N;
   const bool read_vectors = n % N == 0 && assay::aligned<sizeof(V)>(x);
   const bool write_vectors = m % N == 0 && assay::aligned<sizeof(V)>(y);
 
   V row[N];
+  const T* const from = x + i * n + j;
+  if (read_vectors && at.i + TILE <= m && at.j + TILE <= n) {  // all of a tile: nothing to ask
 #pragma unroll
-  for (int r = 0; r < N; ++r) {
-    if (read_vectors) {
-      if (i + r < m && j < n) row[r] = assay::load<N>(x + (i + r) * n + j);
-    } else {
+    for (int r = 0; r < N; ++r) row[r] = assay::load<N>(from + r * n);
+  } else {
+#pragma unroll
+    for (int r = 0; r < N; ++r)
 #pragma unroll
       for (int c = 0; c < N; ++c)
-        if (i + r < m && j + c < n) row[r][c] = x[(i + r) * n + j + c];
-    }
+        if (i + r < m && j + c < n) row[r][c] = from[r * n + c];
   }
 #pragma unroll
   for (int c = 0; c < N; ++c) {

@@ -1,0 +1,190 @@
+"""Judges the whole library on a GPU: every operator, gradient, way, knob and dtype, hostile inputs.
+
+    python -m benchmarks.gallery_verdicts [--limit 280] [--to FILE] [--only softmax] [--no-zoo]
+    python -m benchmarks.gallery_verdicts --again FILE      goes on where a file of rows ends
+
+A process a variant runs all dtypes of an operator, and a few operators are judged at once. Rows are
+written as they are made; an operator that ended is marked, so that `--again` leaves it out. The
+summary says what failed and why, what was not run and why, and what the limit cut off. Exit code 1
+for a failure, 3 where something was cut off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from assay.errors import AssayError
+from assay.op import ops_in
+from assay.pipeline import Progress, Request, run
+from assay.rows import encode
+from assay.session import Session, Stopped
+from assay.target import TOGETHER, library, parse
+from assay.types import Row, replace
+from benchmarks.first_operators import RESULTS, card, published
+
+TOGETHER_AT_ONCE = 4
+"""Operators judged side by side: most of the time is spent in starting and compiling."""
+LAST = ("bmm", "hello", "philox", "counters", "float_counters", "histogram", "shift_left")
+"""Operators that no target of speed speaks of."""
+WAYS = ("eager", "cuda*", "triton*", "numba*", "cpp*", "python", "compiled", "extension*")
+
+
+@dataclass
+class Kept:
+    """The file of rows, and what was written to it."""
+
+    place: Path
+    rows: list[Row] = field(default_factory=list)
+    whole: list[str] = field(default_factory=list)
+    mistakes: list[str] = field(default_factory=list)
+    parts: list[Session] = field(default_factory=list)
+    stopped: threading.Event = field(default_factory=threading.Event)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def stop(self) -> None:
+        """Ends what runs; nothing more is begun."""
+        self.stopped.set()
+        with self.lock:
+            for part in self.parts:
+                part.stop()
+
+    def write(self, line: bytes) -> None:
+        with self.lock, self.place.open("ab") as file:
+            file.write(line + b"\n")
+
+
+def main() -> None:
+    """Runs it; see the first lines of this file for exit codes."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--limit", type=float, default=280.0, help="seconds for all of it")
+    parser.add_argument("--to", default="", help="a file for the rows")
+    parser.add_argument("--again", default="", help="rows of an earlier run: go on after them")
+    parser.add_argument("--only", default="", help="operators, by comma; gradients come with them")
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--no-zoo", action="store_true", help="declared cases alone")
+    given = parser.parse_args()
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
+        machine = session.machine()
+        kept = Kept(place(given, card(machine)))
+        if not given.again:
+            kept.place.parent.mkdir(parents=True, exist_ok=True)
+            kept.place.write_bytes(encode(published(machine)) + b"\n")
+        done = ended(kept.place)
+        wanted = [name for name in ordered(given.only) if name not in done]
+        alarm = threading.Timer(given.limit - (time.monotonic() - begun), kept.stop)
+        alarm.daemon = True
+        alarm.start()
+        with ThreadPoolExecutor(TOGETHER_AT_ONCE) as pool:
+            futures = [pool.submit(judged, session, kept, name, given) for name in wanted]
+            for future in as_completed(futures):
+                print(future.result(), flush=True)
+        alarm.cancel()
+    cut = [name for name in wanted if name not in kept.whole]
+    print(*summary(kept, cut), sep="\n")
+    print(f"rows: {kept.place}, {time.monotonic() - begun:.0f} s")
+    failed = kept.mistakes or any(row.outcome == "fail" for row in kept.rows)
+    raise SystemExit(1 if failed else 3 if cut else 0)
+
+
+def place(given: argparse.Namespace, folder: str) -> Path:
+    """The file of rows."""
+    if given.again or given.to:
+        return Path(given.again or given.to)
+    return RESULTS / folder / "gallery_verdicts.jsonl"
+
+
+def ordered(only: str) -> list[str]:
+    """Names of operators and gradients: each is a target, so that none of them takes long."""
+    names = only.split(",") if only else [n for n in library() if n not in LAST] + list(LAST)
+    made: list[str] = []
+    for name in names:
+        module = importlib.import_module(f"assay.ops.{TOGETHER.get(name, name)}")
+        made += [op.name for op in ops_in(module) if op.name.partition("_grad")[0] == name]
+    return made
+
+
+def ended(path: Path) -> set[str]:
+    """Operators whose rows in a file are whole."""
+    lines = (json.loads(line) for line in path.read_bytes().splitlines())
+    return {line["name"] for line in lines if line.get("kind") == "whole"}
+
+
+def judged(session: Session, kept: Kept, name: str, given: argparse.Namespace) -> str:
+    """Judges one operator or gradient; a line that says how it went."""
+    begun, made, text = time.monotonic(), [], ""
+    with kept.lock:
+        if kept.stopped.is_set():
+            return f"{name}: not begun"
+        part = session.part()
+        kept.parts.append(part)
+    try:
+        request = Request(
+            (parse(name),),
+            timed=False,
+            device=given.device,
+            variants=WAYS,
+            deadline=120.0,
+            zoo=not given.no_zoo,
+        )
+        for noun in run(part, request, Progress()):
+            if isinstance(noun, Row):
+                kept.write(encode(published(slim(noun))))
+                made.append(noun)
+    except AssayError as error:
+        text = str(error)
+    except Stopped:
+        pass
+    finally:
+        part.close()
+    with kept.lock:
+        kept.rows += made
+        if kept.stopped.is_set():
+            return f"{name}: cut off after {len(made)} rows"
+        if text:
+            kept.mistakes.append(f"{name}: {text}")
+        kept.whole.append(name)
+    kept.write(json.dumps({"kind": "whole", "name": name}).encode())
+    words = Counter(row.word for row in made)
+    said = ", ".join(f"{count} {word}" for word, count in words.most_common()) or text
+    return f"{name}: {said} ({time.monotonic() - begun:.0f} s)"
+
+
+def slim(row: Row) -> Row:
+    """Without counters: what compilers made is the same in every row of a kernel."""
+    return replace(row, counters=None)
+
+
+def summary(kept: Kept, cut: Iterable[str]) -> Iterable[str]:
+    """What failed, why what did not run did not, and what is missing."""
+    yield ""
+    yield from kept.mistakes
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in kept.rows:
+        if row.outcome == "fail":
+            groups.setdefault((row.op, row.label, row.word), []).append(row)
+    for (op, label, word), rows in groups.items():
+        first = f"{rows[0].case.label}: {rows[0].reason}"
+        yield f"FAILED {op} {label}: {word}, {len(rows)} cases, as {first}"
+    reasons = Counter(f"{r.way}: {r.reason}" for r in kept.rows if r.word == "not run")
+    for reason, count in reasons.most_common(12):
+        yield f"not run, {count} cases: {reason}"
+    words = Counter(row.word for row in kept.rows)
+    yield ", ".join(f"{count} {word}" for word, count in words.most_common())
+    if cut:
+        yield f"cut off: {', '.join(cut)}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""Pictures and the table of targets of docs/pictures.md, made of rows that were kept.
+
+    python -m benchmarks.pictures [FILE ...]
+
+Without files: the rows of the gallery under benchmarks/results/ of every card. A picture is of one
+operator and dtype on one card: GB/s over the bytes of a call, a line for each way (its fastest
+version and knobs at each size), and the copy that was timed in the same schedules.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator, Sequence
+from html import escape
+from pathlib import Path
+
+from assay.rows import decode
+from assay.types import Machine, Row
+from benchmarks import targets
+from benchmarks.first_operators import RESULTS, card
+
+DOCS = Path(__file__).parent.parent / "docs"
+FOLDER, PAGE = DOCS / "pictures", DOCS / "pictures.md"
+FILES = ("first_operators.jsonl", "gallery.jsonl")
+"""In a card's folder; of an operator that is in both, the later ones count."""
+WIDTH, HEIGHT, LEFT, TOP, SIDE = 720, 320, 64, 40, 190
+COLOURS = {
+    "cuda": "#4e79a7",
+    "triton": "#f28e2b",
+    "eager": "#79706e",
+    "compiled": "#59a14f",
+    "compiled/max_autotune": "#8cd17d",
+    "library/liger": "#b07aa1",
+    "library/quack": "#d37295",
+    "numba": "#76b7b2",
+    "extension": "#edc948",
+}
+CEILING = "the copy beside"
+Point = tuple[float, float]
+
+
+def series(rows: Sequence[Row]) -> dict[str, list[Point]]:
+    """(bytes, bytes a second) by way; of several versions, and of several cases, the fastest."""
+    found: dict[str, dict[int, float]] = {}
+    for row in rows:
+        if row.timing is None or not row.bytes or row.timing.method == "wall":
+            continue
+        name = row.variant if row.variant in COLOURS or row.way == "library" else row.way
+        rates = found.setdefault(name, {})
+        rates[row.bytes] = max(rates.get(row.bytes, 0.0), row.bytes / row.timing.median)
+        if row.timing.copy_rate:
+            found.setdefault(CEILING, {})[row.bytes] = row.timing.copy_rate
+    order = [*COLOURS, *sorted(set(found) - set(COLOURS) - {CEILING}), CEILING]
+    return {name: sorted(found[name].items()) for name in order if name in found}
+
+
+def svg(op: str, dtype: str, rows: Sequence[Row], where: str) -> str:
+    """The whole file of one operator and dtype."""
+    lines = series(rows)
+    points = [point for line in lines.values() for point in line]
+    low, high = (math.log2(f(x for x, _ in points)) for f in (min, max))
+    top = 1.1 * max(y for _, y in points)
+
+    def place(point: Point) -> str:
+        x = (math.log2(point[0]) - low) / (high - low) if high > low else 0.5
+        return f"{LEFT + x * WIDTH:.1f},{TOP + (1 - point[1] / top) * HEIGHT:.1f}"
+
+    title = f"{op}, {dtype}, {where}: GB/s over the bytes of a call, cold L2"
+    parts = [_text(LEFT, TOP - 18, title), *_axes(low, high, top)]
+    for number, (name, line) in enumerate(lines.items()):
+        colour = "#e15759" if name == CEILING else COLOURS.get(name, "#9c755f")
+        dashes = ' stroke-dasharray="6 4"' if name == CEILING else ""
+        drawn = " ".join(place(point) for point in line)
+        parts.append(f'<polyline points="{drawn}" fill="none" stroke="{colour}"{dashes}/>')
+        if name != CEILING:
+            for point in line:
+                x, _, y = place(point).partition(",")
+                parts.append(f'<circle cx="{x}" cy="{y}" r="3" fill="{colour}"/>')
+        parts.append(_text(LEFT + WIDTH + 14, TOP + 12 + 18 * number, name, colour))
+    size = f"{LEFT + WIDTH + SIDE} {TOP + HEIGHT + 40}"
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" font-size="12"'
+    style = ' font-family="sans-serif"><rect width="100%" height="100%" fill="#fff"/>'
+    return "\n".join([head + style, f"<title>{escape(title)}</title>", *parts, "</svg>", ""])
+
+
+def _axes(low: float, high: float, top: float) -> Iterator[str]:
+    """A grid: powers of two below, multiples of a round rate on the left."""
+    step = 10 ** math.floor(math.log10(top / 2))
+    step *= 5 if top / step > 10 else 2 if top / step > 5 else 1
+    for number in range(int(top / step) + 1):
+        y = TOP + (1 - number * step / top) * HEIGHT
+        yield f'<path d="M{LEFT} {y:.1f}h{WIDTH}" stroke="#ddd"/>'
+        yield _text(4, y + 4, f"{number * step / 1e9:,.0f}")
+    apart = max(1, math.ceil((high - low) / 8))
+    for power in range(math.ceil(low), math.floor(high) + 1, apart):
+        x = LEFT + ((power - low) / (high - low) if high > low else 0.5) * WIDTH
+        yield f'<path d="M{x:.1f} {TOP}v{HEIGHT}" stroke="#eee"/>'
+        yield _text(x - 16, TOP + HEIGHT + 18, _bytes(power))
+
+
+def _bytes(power: int) -> str:
+    """`64 MB` of 26, in powers of two."""
+    unit = ("B", "KB", "MB", "GB")[min(3, power // 10)]
+    return f"{1 << (power - 10 * min(3, power // 10))} {unit}"
+
+
+def _text(x: float, y: float, said: str, colour: str = "#333") -> str:
+    return f'<text x="{x:.0f}" y="{y:.1f}" fill="{colour}">{escape(said)}</text>'
+
+
+def page(files: Sequence[Path]) -> Iterator[str]:
+    """The lines of docs/pictures.md; the pictures are written beside them."""
+    yield "# Pictures of the gallery"
+    yield ""
+    yield "Made by `python -m benchmarks.pictures` of rows under `benchmarks/results/`. GB/s: the"
+    yield "bytes that a call must move over its time, cold L2. Of each way the fastest version."
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for machine, rows in machines(files):
+        name = machine.gpus[0].name if machine.gpus else machine.cpu
+        yield f"\n## {name}\n"
+        yield (
+            "Versions: " + ", ".join(f"{n} {v}" for n, v in sorted(machine.versions.items())) + "."
+        )
+        yield from of_targets(rows)
+        for op, dtype in sorted({(r.op, str(r.case.values.get("dtype", ""))) for r in rows}):
+            mine = [r for r in rows if (r.op, r.case.values.get("dtype", "")) == (op, dtype)]
+            if len({x for line in series(mine).values() for x, _ in line}) < 2:
+                continue  # a single size is no line
+            file = FOLDER / f"{card(machine)}_{op}_{dtype}.svg"
+            file.write_text(svg(op, dtype, mine, name))
+            yield f"\n![{op} {dtype} on {name}](pictures/{file.name})"
+
+
+def of_targets(rows: Sequence[Row]) -> Iterator[str]:
+    """A table: what must be, what was seen."""
+    found = [each for each in targets.answers(rows) if each[2] is not None]
+    if not found:
+        yield "\nNo row of a target was timed on it yet."
+        return
+    yield "\n| target | must | seen (95 % interval) | cases | |"
+    yield "|---|---|---|---|---|"
+    for target, count, interval, word in found:
+        assert interval is not None
+        shown = "{1:.3f} ({0:.3f} to {2:.3f})".format(*interval)
+        yield f"| {target.number}: {target.what} | {target.must:g} | {shown} | {count} | {word} |"
+
+
+def machines(files: Sequence[Path]) -> Iterator[tuple[Machine, list[Row]]]:
+    """The rows of each machine that has some; a later file's take the place of an earlier one's."""
+    found: dict[str, tuple[Machine, dict[str, list[Row]]]] = {}
+    for path in files:
+        nouns = [decode(line) for line in path.read_bytes().splitlines()]
+        machine = next(noun for noun in nouns if isinstance(noun, Machine))
+        _, ops = found.setdefault(card(machine), (machine, {}))
+        made: dict[str, list[Row]] = {}
+        for noun in nouns:
+            if isinstance(noun, Row):
+                made.setdefault(noun.op, []).append(noun)
+        ops.update(made)
+    for machine, ops in found.values():
+        yield machine, [row for rows in ops.values() for row in rows]
+
+
+def main() -> None:
+    """Writes the page and its pictures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", nargs="*", type=Path)
+    given = parser.parse_args()
+    kept = [p for folder in sorted(RESULTS.iterdir()) for n in FILES if (p := folder / n).is_file()]
+    PAGE.write_text("\n".join(page(given.files or kept)) + "\n")
+    print(f"{PAGE}; pictures in {FOLDER}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+// Rows that follow one another through one block: while a row is worked on, the next is on its way.
+//
+// A block that holds one row and ends has nothing on its way while it reduces and writes, and where a
+// row fills a multiprocessor there is no other block to fill the gap. Here a block stays for many
+// rows, and `cp.async` brings the next one to shared memory meanwhile. Each thread copies what it
+// will read itself, so that waiting for its own copies is enough, and no barrier is needed.
+#pragma once
+
+#include "rows.cuh"
+
+namespace assay {
+
+// Blocks that share a multiprocessor: 1,024 threads, so that each has 64 registers.
+template <int THREADS>
+inline constexpr int blocks_of_streamed = 1024 / THREADS;
+
+template <typename T, int THREADS, int VECS>
+struct Streamed {
+  static constexpr int N = widest<T>;
+  unsigned slots;  // of this thread, in shared memory: one every THREADS * 16 bytes
+
+  __device__ __forceinline__ explicit Streamed(const void* shared)
+      : slots(unsigned(__cvta_generic_to_shared(shared)) + threadIdx.x * 16) {}
+
+  // Sends for a row whose vectors begin at multiples of 16 bytes; what lies beyond it stays as it is.
+  __device__ __forceinline__ void send_for(const T* x, int n) const {
+#pragma unroll
+    for (int u = 0; u < VECS; ++u) {
+      const int i = Held<T, THREADS, VECS>::index(true, u, 0);
+      if (i < n)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(slots + u * THREADS * 16),
+                     "l"(__cvta_generic_to_global(x + i))
+                     : "memory");
+    }
+    asm volatile("cp.async.commit_group;" ::: "memory");
+  }
+
+  // The row that was sent for.
+  __device__ __forceinline__ void receive(Held<T, THREADS, VECS>& held, int n, T fill) const {
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
+#pragma unroll
+    for (int u = 0; u < VECS; ++u) {
+      if (held.index(true, u, 0) < n) {
+        held.v[u] = *reinterpret_cast<const Vec<T, N>*>(
+            __cvta_shared_to_generic(slots + u * THREADS * 16));
+      } else {
+#pragma unroll
+        for (int j = 0; j < N; ++j) held.v[u][j] = fill;
+      }
+    }
+  }
+};
+
+// f(held, row) for every row of a block: `fill` lies beyond the end of each. Rows that do not begin
+// at multiples of 16 bytes are loaded when it is their turn.
+template <typename T, int THREADS, int VECS, typename F>
+__device__ __forceinline__ void for_rows(const T* x, long long rows, long long n, bool whole,
+                                         T fill, F f) {
+  extern __shared__ __align__(16) unsigned char next[];
+  const Streamed<T, THREADS, VECS> stream(next);
+  const int count = int(n);
+  long long row = blockIdx.x;
+  if (whole && row < rows) stream.send_for(x + row * n, count);
+  for (; row < rows; row += gridDim.x) {
+    Held<T, THREADS, VECS> held;
+    if (whole) {
+      stream.receive(held, count, fill);
+      if (row + gridDim.x < rows) stream.send_for(x + (row + gridDim.x) * n, count);
+    } else {
+      held.load(x + row * n, count, false, fill);
+    }
+    f(held, row);
+  }
+}
+
+}  // namespace assay

@@ -1,0 +1,136 @@
+"""The gallery's targets as arithmetic over rows, and its pictures, on small rows that are made."""
+
+from __future__ import annotations
+
+import re
+import sys
+import xml.etree.ElementTree
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from assay.types import Case, Row, Share, Timing
+from benchmarks import pictures, targets
+from benchmarks.sweep import SWEEP
+
+GOLDEN = Path(__file__).parent / "golden" / "gallery.svg"
+
+
+def row(op: str, variant: str, seconds: float, schedule: str = "s", **values: object) -> Row:
+    """A right row with a timing of 40 samples that spread by a thousandth."""
+    noise = 1 + 1e-3 * np.random.default_rng(len(variant)).standard_normal(40)
+    samples = tuple(float(seconds * x) for x in noise)
+    return Row(
+        op=op,
+        variant=variant,
+        way=variant.partition("/")[0],
+        case=Case({**values}),  # type: ignore[dict-item]
+        device="cuda:0",
+        machine="m",
+        outcome="pass",
+        word="right",
+        bytes=1 << 29,
+        timing=Timing(
+            samples=samples,
+            rounds=tuple(range(40)),
+            schedule=schedule,
+            method="cupti",
+            cache="cold L2",
+            median=seconds,
+            low=0.999 * seconds,
+            high=1.001 * seconds,
+            copy_rate=3e12,
+        ),
+    )
+
+
+def said(rows: list[Row]) -> dict[str, str]:
+    return {one.what: word for one, _, _, word in targets.answers(rows)}
+
+
+SQUARE = {"rows": 8192, "n": 8192, "dtype": "bfloat16"}
+
+
+@pytest.mark.parametrize(
+    ("torch", "word"), [(1.9e-4, "met"), (1.7e-4, "missed"), (1.8e-4, "cannot tell")]
+)
+def test_a_target_is_held_against_the_fastest_peer(torch: float, word: str) -> None:
+    rows = [
+        row("softmax", "cuda/held", 1.0e-4, **SQUARE),
+        row("softmax", "triton", 1.2e-4, **SQUARE),
+        row("softmax", "eager", 3.0e-4, **SQUARE),
+        row("softmax", "compiled", torch, **SQUARE),
+    ]
+    found = said(rows)
+    assert found["softmax bfloat16 8192 x 8192 over best torch"] == word
+    assert found["softmax float32 8192 x 8192 over best torch"] == "not measured"
+
+
+def test_the_worst_case_is_not_hidden_by_the_mean() -> None:
+    rows = []
+    for n, ours in ((4096, 1.0e-4), (256, 2.2e-4)):
+        values = {"rows": 32768, "n": n, "dtype": "float32"}
+        rows += [
+            row("softmax", "cuda/held", ours, str(n), **values),
+            row("softmax", "compiled", 2.0e-4 if n == 256 else 4.0e-4, str(n), **values),
+        ]
+    found = said(rows)
+    assert found["softmax over compile, geometric mean"] == "met"
+    assert found["softmax, worst case over any peer"] == "missed"
+
+
+def test_a_rate_is_held_against_the_copy_of_its_schedule() -> None:
+    seconds = (1 << 29) / 3e12 / 0.96
+    rows = [row("transpose", "cuda/vectorised", seconds, m=8192, n=8192, dtype="float32")]
+    assert said(rows)["transpose float32 of a copy"] == "met"
+    small = [targets_small(rows[0])]
+    assert said(small)["transpose float32 of a copy"] == "not measured"
+
+
+def targets_small(one: Row) -> Row:
+    from assay.types import replace
+
+    return replace(one, bytes=1 << 20)
+
+
+def test_reading_is_held_against_the_ceiling_of_reading_alone() -> None:
+    from assay.types import replace
+
+    made = row("sum", "cuda/two_stages", 1e-3, n=1 << 28, dtype="float32")
+    assert made.timing
+    for of, word in (("read", "met"), ("copy", "not measured")):
+        share = Share(value=0.97, of=of, roofs="r")
+        shared = replace(made, timing=replace(made.timing, share=share))
+        assert said([shared])["sum of reading, 2^28"] == word
+
+
+def test_no_case_outside_of_the_sweep_counts() -> None:
+    values = {"rows": 8192, "n": 8193, "dtype": "float32"}
+    rows = [row("softmax", "cuda/held", 1e-4, **values), row("softmax", "compiled", 2e-4, **values)]
+    assert set(said(rows).values()) == {"not measured"}
+
+
+def test_every_target_speaks_of_cases_that_the_sweep_has() -> None:
+    parts = {part.op: part for part in SWEEP}
+    for target in targets.TARGETS:
+        cases = [case for op in target.ops for case in parts[op].cases if target.where(case)]
+        assert cases, target.what
+
+
+def test_a_picture_shows_every_way_and_the_ceiling() -> None:
+    rows = [
+        row("softmax", variant, seconds * n, str(n), rows=64, n=n, dtype="float32")
+        for n in (1, 4)
+        for variant, seconds in (("cuda/held", 2e-4), ("eager", 4e-4))
+    ]
+    made = pictures.svg("softmax", "float32", rows, "A card")
+    xml.etree.ElementTree.fromstring(made)
+    for text in (">cuda<", ">eager<", "the copy beside", "A card"):
+        assert text in made
+    assert len(re.findall("<polyline", made)) == 3
+    if "--update-golden" in sys.argv:
+        GOLDEN.write_text(made)
+    assert made == GOLDEN.read_text()
