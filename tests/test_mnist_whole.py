@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from assay import AssayError
+from assay.commands import until_race
 from assay.mnist import data, race
 from assay.mnist.data import Data, Digits
 from assay.mnist.fast.network import Fast
@@ -148,7 +149,38 @@ def test_trainings_of_a_seed_are_alike_whoever_trains(few, on_the_cpu):
     assert min(once.seconds) > 0
 
 
-@pytest.mark.full
+def trained(name: str, accuracy: float, seconds: float) -> until.Trained:
+    right = tuple(accuracy + s for s in (-1e-4, 0.0, 1e-4, 0.0))
+    return until.Trained(
+        *(name, tuple(range(4))), (seconds, seconds * 1.01, seconds, seconds), right, name == "fast"
+    )
+
+
+def test_who_does_not_reach_the_accuracy_wins_nothing():
+    fast, twin = trained("fast", 0.9902, 0.03), trained("twin", 0.9903, 0.12)
+    won = until.compared([fast, twin], 0.99)
+    assert won.word == "faster"
+    assert won.ratio == pytest.approx(4)
+    assert "ours is faster: the twin's time over ours is 4.00" in until_race.sentence(won)
+    lost = until.compared([fast, trained("twin", 0.9901, 0.12)], 0.99)
+    assert lost.word == "no winner", "the mean reaches it, the lower end of its interval does not"
+    assert "twin reads 99.010%, at least 98.9" in lost.reasons[0]
+    assert until_race.table([fast, twin], 0.99).row_count == 2
+    one = replace(fast, seeds=(0,), accuracies=(0.995,))
+    assert one.accuracy[1] == float("-inf"), "of one seed nothing is known"
+
+
+def test_until_needs_a_gpu_and_says_so(monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert until_race.race(None, False, 99, 50) == 3
+    assert "no GPU here" in capsys.readouterr().out
+    with pytest.raises(AssayError, match=r"--until 0\.99: a share of test digits in percent"):
+        until_race.race(None, False, 0.99, 50)
+    with pytest.raises(AssayError, match="--seeds 1: a mean with an interval"):
+        until_race.race(None, False, 99, 1)
+
+
+@pytest.mark.gallery
 @pytest.mark.timeout(600)  # seven kernels become C++ first
 def test_the_fast_training_is_that_of_the_twin(few, on_the_cpu, monkeypatch):
     """The same recipe, digits and seed by the compiled kernels, run on the CPU."""

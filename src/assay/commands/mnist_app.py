@@ -96,9 +96,25 @@ def race(
     peers: Annotated[
         list[str] | None, typer.Option("--peer", help="Only these, ours among them.")
     ] = None,
+    until: Annotated[
+        float | None,
+        typer.Option(
+            "--until", metavar="PERCENT", help="Seconds of training to it, on a GPU; 99 is usual."
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", help="Trainings of --until.")] = 50,
 ) -> None:
-    """Race PyTorch: same digits, weights and batches, in turns; no winner unless all agrees."""
+    """Race PyTorch: same digits, weights and batches, in turns; no winner unless all agrees.
+
+    On a GPU whole steps race in bursts, in every form PyTorch has; without one, phases on the CPU.
+    --until trains by one recipe with seeds 0, 1, ...; the other options but those of the digits
+    are of no matter then. Exit code 3 without a GPU.
+    """
     yielding_threads()
+    if until is not None:
+        from . import until_race
+
+        raise typer.Exit(until_race.race(data, download, until, seeds))
     from . import racing
 
     racing.race(data, download, batch, steps, seed, peers or [])
