@@ -96,6 +96,9 @@ def race(
     peers: Annotated[
         list[str] | None, typer.Option("--peer", help="Only these, ours among them.")
     ] = None,
+    pinned: Annotated[
+        bool, typer.Option("--pinned", help="Digits in pinned host memory beside those on the GPU.")
+    ] = False,
     until: Annotated[
         float | None,
         typer.Option(
@@ -107,8 +110,8 @@ def race(
     """Race PyTorch: same digits, weights and batches, in turns; no winner unless all agrees.
 
     On a GPU whole steps race in bursts, in every form PyTorch has; without one, phases on the CPU.
-    --until trains by one recipe with seeds 0, 1, ...; the other options but those of the digits
-    are of no matter then. Exit code 3 without a GPU.
+    --until trains by one recipe with seeds 0, 1, ...; of the other options only those of the digits
+    matter then. --until and --pinned end with exit code 3 without a GPU.
     """
     yielding_threads()
     if until is not None:
@@ -117,7 +120,10 @@ def race(
         raise typer.Exit(until_race.race(data, download, until, seeds))
     from . import racing
 
-    racing.race(data, download, batch, steps, seed, peers or [])
+    given = (data, download, batch, steps, seed, peers or [])
+    if pinned:
+        raise typer.Exit(racing.pinned(*given))
+    racing.race(*given)
 
 
 @app.command()

@@ -54,6 +54,19 @@ def race(
     console.print("wall time on the host, each phase waited for; the first steps are not counted")
 
 
+def pinned(
+    folder: Path | None, download: bool, batch: int, steps: int, seed: int, peers: list[str]
+) -> int:
+    """Times digits in pinned host memory beside digits on the device. 3 without a GPU, else 0."""
+    if not torch.cuda.is_available():
+        console.print("--pinned: no GPU here; copies to one are what it times")
+        return 3
+    from . import whole_race
+
+    whole_race.pinned(data.load(folder, download=download), batch, steps, seed, peers)
+    return 0
+
+
 def table(ran: list[racing.Ran]) -> Table:
     """Medians of the phases and the total with its 95 % interval, and what must agree."""
     made = Table(box=None, pad_edge=False)
