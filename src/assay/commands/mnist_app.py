@@ -90,7 +90,10 @@ def show(
 def race(
     data: Data = None,
     download: Download = False,
-    batch: Annotated[int, typer.Option("--batch", min=2, help="Digits of a step.")] = 256,
+    batch: Annotated[
+        list[int] | None,
+        typer.Option("--batch", min=2, help="Digits of a step; several race in turn. Default 256."),
+    ] = None,
     steps: Annotated[int, typer.Option("--steps", min=10, help="Steps of each.")] = 100,
     seed: Annotated[int, typer.Option("--seed", help="Weights and order.")] = 0,
     peers: Annotated[
@@ -120,10 +123,9 @@ def race(
         raise typer.Exit(until_race.race(data, download, until, seeds))
     from . import racing
 
-    given = (data, download, batch, steps, seed, peers or [])
-    if pinned:
-        raise typer.Exit(racing.pinned(*given))
-    racing.race(*given)
+    run = racing.pinned if pinned else racing.race
+    codes = [run(data, download, b, steps, seed, peers or []) for b in batch or [256]]
+    raise typer.Exit(max(codes))
 
 
 @app.command()

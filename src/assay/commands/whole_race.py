@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import fmean
+
 from rich.table import Table
 
 from ..mnist import race as racing
@@ -52,8 +54,8 @@ def race(found: Data, batch: int, steps: int, seed: int, peers: list[str]) -> No
 def table(result: whole.Result) -> Table:
     """Medians of a step with their 95 % intervals, the fastest first, and what must agree."""
     made = Table(box=None, pad_edge=False)
-    columns = ("", "class", "a step", "95 %", "host", "images/s", "mJ", "made in", "memory", "loss")
-    for name in (*columns, "held out", "gradients"):
+    columns = ("", "class", "a step", "95 %", "mean", "host", "images/s", "mJ", "made in", "memory")
+    for name in (*columns, "loss", "held out", "gradients"):
         made.add_column(name, justify="left" if name in ("", "class") else "right", no_wrap=True)
     for r in sorted(result.ran, key=lambda r: r.median("total")[1]):
         low, middle, high = r.median("total")
@@ -63,6 +65,7 @@ def table(result: whole.Result) -> Table:
             r.peer.precision,
             seconds(middle),
             f"{seconds(low)} to {seconds(high)}",
+            seconds(fmean(r.seconds["total"])),
             seconds(result.host[r.name]),
             f"{result.batch / middle:,.0f}",
             f"{1e3 * result.joules[r.name]:.3g}" if r.name in result.joules else "-",

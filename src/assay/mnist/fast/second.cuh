@@ -1,14 +1,15 @@
 // The second convolution, forward: y[o][pixel] = sum over channels and taps, by tensor cores.
 //
 // A holds weights (16 outputs a tile), B the planes of one digit. The eight columns of a tile are
-// the two left and right pixels of four pooling windows, and the next tile the pixels below, so that
-// each thread holds whole windows. A step of eight k is one tap of eight channels.
+// half a row: the left and right pixels of four pooling windows; the next tile has the pixels below,
+// so that each thread holds whole windows. A step of eight k is one tap of eight channels. A warp
+// goes down a half of the plane: a row of it is read once for the three taps above one another.
 #pragma once
 
 #include "first.cuh"
 
-constexpr int STEPS = K2 / 8, WINDOWS = (W2 + 3) / 4;  // 18 steps; 13 fours of windows, one not full
-constexpr int EACH = 4;                                // fours of windows of a warp at most
+constexpr int STEPS = K2 / 8;  // 18
+constexpr int EACH = 4;        // fours of windows of a warp, one below the other; or one fewer
 
 // KNOWN2: scale, shift, mean and 1 / deviation of the second batchnorm.
 constexpr int SCALE2 = 0, SHIFT2 = 32, MEAN2 = 64, RSTD2 = 96, KNOWN2 = 128;
@@ -20,40 +21,46 @@ __device__ __forceinline__ int forward_at(int o, int c, int tap) {
 }
 
 struct SecondConv {
-  int row, at, tile, group, base[EACH];
+  int row, at, tile, half, top;  // top: the first row of windows
 
   __device__ SecondConv() {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    row = lane / 4, at = lane % 4, tile = warp % 2, group = warp / 2;
-#pragma unroll
-    for (int e = 0; e < EACH; ++e) {
-      const int window = min(4 * (group + 4 * e) + row / 2, W2 - 1);
-      base[e] = at * PS + window / P2 * 2 * RS + window % P2 * 2 + row % 2;
-    }
+    row = lane / 4, at = lane % 4, tile = warp % 2, half = warp / 2 % 2, top = warp / 4 * EACH;
   }
-  // The window whose outputs this thread holds of four `e`; W2 or more: none.
-  __device__ __forceinline__ int window(int e) const { return 4 * (group + 4 * e) + at; }
-  __device__ __forceinline__ bool has(int e) const { return group + 4 * e < WINDOWS; }
+  // Whether it has the last four of the EACH.
+  __device__ __forceinline__ bool full() const { return top == 0; }
+  // The column of the windows that this thread holds.
+  __device__ __forceinline__ int column() const { return 4 * half + at; }
+  __device__ __forceinline__ bool has(int e) const {
+    return column() < P2 && (e + 1 < EACH || full());
+  }
 
-  // y[e][below][2 i + right]: of output 16 tile + row + 8 i, the pixels of window(e).
+  // y[e][below][2 i + right]: of output 16 tile + row + 8 i, the window in row top + e.
   __device__ __forceinline__ void run(float (&y)[EACH][2][4], const float* weights,
                                       const float* a) const {
 #pragma unroll
     for (int i = 0; i < EACH * 8; ++i) y[i / 8][i / 4 % 2][i % 4] = 0.f;
     const float4* fragment =
         reinterpret_cast<const float4*>(weights) + tile * STEPS * 32 + threadIdx.x % 32;
+    const float* from = a + at * PS + at_pixel(2 * top - 1, 8 * half - 1) + row;
 #pragma unroll
-    for (int s = 0; s < STEPS; ++s) {
-      const float4 k = fragment[s * 32];
-      const int off = s % 2 * 8 * PS + s / 2 / 3 * RS + s / 2 % 3;
+    for (int s = 0; s < 6; ++s) {  // a column of taps of eight channels
+      const int column = s / 2, eight = s % 2;
+      float4 k[3];
 #pragma unroll
-      for (int e = 0; e < EACH; ++e)
-        if (e + 1 < EACH || has(e))
+      for (int r = 0; r < 3; ++r) k[r] = fragment[((r * 3 + column) * 2 + eight) * 32];
+      const float* p = from + eight * 8 * PS + column;
 #pragma unroll
-          for (int t = 0; t < 2; ++t) {
-            const float* p = a + base[e] + off + t * RS;
-            mma8(y[e][t], k.x, k.y, k.z, k.w, p[0], p[4 * PS]);
-          }
+      for (int line = 0; line < 2 * EACH + 2; ++line) {
+        if (line >= 2 * EACH && !full()) continue;
+        const float b0 = p[line * RS], b1 = p[line * RS + 4 * PS];
+#pragma unroll
+        for (int r = 0; r < 3; ++r) {
+          const int out = line - r;
+          if (out < 0 || out >= 2 * EACH || (out / 2 + 1 == EACH && !full())) continue;
+          mma8(y[out / 2][out % 2], k[r].x, k[r].y, k[r].z, k[r].w, b0, b1);
+        }
+      }
     }
   }
 };
@@ -94,8 +101,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     float* out = m + i64(b) * FLAT + (second.tile * 16 + second.row) * W2;
 #pragma unroll
     for (int e = 0; e < EACH; ++e) {
-      const int window = second.window(e);
-      if (window >= W2) continue;
+      if (!second.has(e)) continue;
+      const int window = (second.top + e) * P2 + second.column();
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const float v[4] = {y[e][0][2 * i], y[e][0][2 * i + 1], y[e][1][2 * i],
@@ -109,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     }
   }
   __syncthreads();
-  float(*over)[64] = reinterpret_cast<float(*)[64]>(x);  // [group][sum or square of an output]
+  float(*over)[64] = reinterpret_cast<float(*)[64]>(x);  // [part of the plane][sum or square of an output]
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
 #pragma unroll
@@ -122,7 +129,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int o = second.tile * 16 + second.row + i * 8;
-      over[second.group][o] = sum[i], over[second.group][C2 + o] = square[i];
+      const int part = threadIdx.x / 64;
+      over[part][o] = sum[i], over[part][C2 + o] = square[i];
     }
   __syncthreads();
   if (threadIdx.x < 64)
