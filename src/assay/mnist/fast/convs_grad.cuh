@@ -13,10 +13,14 @@ constexpr int KTILES = 2 * TAPS;       // tiles of weights: (tap, half of channe
 constexpr int ROWS = 4;                // rows of pixels of a warp in `put_dz`, or one fewer
 constexpr int D1 = 16 * 16;            // row of partial sums of the first convolution
 
-// Where weight (o, c, tap) is in the fragments that the gradient of a reads: [step][lane][4].
-__device__ __forceinline__ int backward_at(int o, int c, int tap) {
-  const int lane = c % 8 * 4 + o % 4, part = c / 8 + o % 8 / 4 * 2;
-  return ((tap * 4 + o / 8) * 32 + lane) * 4 + part;
+// The fragments that the gradient of a reads, of staged weights: [tap][eight outputs][lane][4].
+__device__ __forceinline__ void put_turned(float* turned, const float* stage) {
+  for (int i = threadIdx.x; i < C2 * K2 / 4; i += THREADS) {
+    const int lane = i % 32, eight = i / 32 % 4, tap = i / 128;
+    const float* w = stage + (eight * 8 + lane % 4) * OS + lane / 4 * TAPS + tap;
+    reinterpret_cast<float4*>(turned)[i] =
+        make_float4(w[0], w[8 * TAPS], w[4 * OS], w[4 * OS + 8 * TAPS]);
+  }
 }
 
 struct ConvsShared {
@@ -31,6 +35,12 @@ struct ConvsShared {
 __device__ __forceinline__ void put_dy(ConvsShared& s, const SecondConv& second,
                                        const float (&y)[EACH][2][4], const float* dz,
                                        const float (&sign)[2]) {
+  float scale[2], slope[2], middle[2];
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const float* to_dy = s.to_dy + second.tile * 16 + second.row + i * 8;
+    scale[i] = to_dy[0], slope[i] = to_dy[C2], middle[i] = to_dy[2 * C2];
+  }
 #pragma unroll
   for (int e = 0; e < EACH; ++e) {
     if (!second.has(e)) continue;
@@ -41,12 +51,12 @@ __device__ __forceinline__ void put_dy(ConvsShared& s, const SecondConv& second,
       const float v[4] = {y[e][0][2 * i], y[e][0][2 * i + 1], y[e][1][2 * i], y[e][1][2 * i + 1]};
       float best;
       const int found = winner(v, sign[i], best);
-      const float g = s.to_dy[o] * dz[o * W2 + window];
+      const float g = scale[i] * dz[o * W2 + window];
       float* to = s.dy + o * PS + at_pixel(2 * line, 2 * second.column());
       float d[4];
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
-        const float rest = s.to_dy[C2 + o] * v[n] + s.to_dy[2 * C2 + o];
+        const float rest = slope[i] * v[n] + middle[i];
         d[n] = tf32((n == found ? g : 0.f) - rest);
       }
       *reinterpret_cast<float2*>(to) = make_float2(d[0], d[1]);
@@ -179,6 +189,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
   ConvsShared& s = *reinterpret_cast<ConvsShared*>(memory);
   const Digits digits{images, nullptr, order, *step - advance, batch};
   u32 word = digits.word(blockIdx.x);
+  static_assert(C2 * OS <= C2 * PS, "staged weights fit in dy");
+  stage_weights(s.dy, parameters);
   sum_rows<64>(s.sums, s.scratch, parts2, rows);
   if (threadIdx.x < C2) {
     const int c = threadIdx.x;
@@ -190,12 +202,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
   }
   if (blockIdx.x == 0 && threadIdx.x < 64) sums2[threadIdx.x] = float(s.sums[threadIdx.x]);
   if (threadIdx.x < 64) s.known[threadIdx.x] = known1[threadIdx.x];
-  for (int i = threadIdx.x; i < C2 * K2; i += THREADS) {
-    const float w = tf32(parameters[CONV2 + i]);
-    const int o = i / K2, c = i % K2 / TAPS, tap = i % TAPS;
-    s.weights[forward_at(o, c, tap)] = w;
-    s.turned[backward_at(o, c, tap)] = w;
-  }
+  put_weights(s.weights, s.dy);
+  put_turned(s.turned, s.dy);
+  __syncthreads();
   clear(s.x, XSIZE);
   clear(s.a, C1 * PS);
   clear(s.dy, C2 * PS);

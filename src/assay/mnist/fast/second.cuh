@@ -14,10 +14,23 @@ constexpr int EACH = 4;        // fours of windows of a warp, one below the othe
 // KNOWN2: scale, shift, mean and 1 / deviation of the second batchnorm.
 constexpr int SCALE2 = 0, SHIFT2 = 32, MEAN2 = 64, RSTD2 = 96, KNOWN2 = 128;
 
-// Where weight (o, c, tap) is in the fragments that the forward reads: [tile][step][lane][4].
-__device__ __forceinline__ int forward_at(int o, int c, int tap) {
-  const int lane = o % 8 * 4 + c % 4, part = o % 16 / 8 + c % 8 / 4 * 2;
-  return ((o / 16 * STEPS + tap * 2 + c / 8) * 32 + lane) * 4 + part;
+// Weights on their way to fragments lie output by output, OS floats each: 17 modulo the 32 banks.
+constexpr int OS = K2 + 1;
+
+__device__ __forceinline__ void stage_weights(float* stage, const float* parameters) {
+#pragma unroll 6
+  for (int i = threadIdx.x; i < C2 * K2; i += THREADS)
+    stage[i / K2 * OS + i % K2] = tf32(parameters[CONV2 + i]);
+}
+// The fragments that the forward reads, of staged weights: [tile][step][lane][4].
+__device__ __forceinline__ void put_weights(float* weights, const float* stage) {
+  for (int i = threadIdx.x; i < C2 * K2 / 4; i += THREADS) {
+    const int lane = i % 32, s = i / 32 % STEPS, tile = i / 32 / STEPS;
+    const float* w =
+        stage + (tile * 16 + lane / 4) * OS + (s % 2 * 8 + lane % 4) * TAPS + s / 2;
+    reinterpret_cast<float4*>(weights)[i] =
+        make_float4(w[0], w[8 * OS], w[4 * TAPS], w[8 * OS + 4 * TAPS]);
+  }
 }
 
 struct SecondConv {
@@ -71,18 +84,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     second_conv(float* m, float* parts, float* known1, const float* products, int rows,
                 const float* parameters, const unsigned char* images, const i64* order,
                 const int* step, int batch) {
-  __shared__ __align__(16) float a[C1 * PS];
+  __shared__ __align__(16) float a[C1 * PS + XSIZE];  // and x; the weights are staged in it
   __shared__ __align__(16) float weights[C2 * K2];
-  __shared__ float x[XSIZE], known[KNOWN1];
+  __shared__ float known[KNOWN1];
   __shared__ double sums[PAIRS];
+  static_assert(C2 * OS <= C1 * PS + XSIZE, "staged weights fit");
+  float* x = a + C1 * PS;
   const Digits digits{images, nullptr, order, *step, batch};
   u32 word = digits.word(blockIdx.x);
+  stage_weights(a, parameters);
   first_statistics(known, sums, weights, products, rows, parameters, batch);
   if (blockIdx.x == 0 && threadIdx.x < KNOWN1) known1[threadIdx.x] = known[threadIdx.x];
-  for (int i = threadIdx.x; i < C2 * K2; i += THREADS)
-    weights[forward_at(i / K2, i % K2 / TAPS, i % TAPS)] = tf32(parameters[CONV2 + i]);
-  clear(x, XSIZE);
-  clear(a, C1 * PS);
+  put_weights(weights, a);
+  __syncthreads();
+  clear(a, C1 * PS + XSIZE);
   const FirstConv first(parameters, known);
   const SecondConv second;
   float sign[2], sum[2] = {}, square[2] = {};
