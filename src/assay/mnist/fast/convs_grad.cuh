@@ -8,9 +8,9 @@
 
 #include "head_grad.cuh"
 
-constexpr int ZS = 204;                // of dz1: 12 modulo 32
+constexpr int ZS = 200;                // of dz1: 8 modulo 32
 constexpr int KTILES = 2 * TAPS;       // tiles of weights: (tap, half of channels)
-constexpr int ROWS = 4;                // rows of pixels of a warp in `put_dz`, or one fewer
+constexpr int ROWS = P1 / 2;           // rows of pixels of a warp in `FirstGrad`
 constexpr int D1 = 16 * 16;            // row of partial sums of the first convolution
 
 // The fragments that the gradient of a reads, of staged weights: [tap][eight outputs][lane][4].
@@ -65,50 +65,63 @@ __device__ __forceinline__ void put_dy(ConvsShared& s, const SecondConv& second,
   }
 }
 
-// dz of the first block's pooled winners: the gradient of a where relu passed. A warp has the pixels
-// of half a row, and of those below: a row of dy is read once for the three taps above one another.
-__device__ __forceinline__ void put_dz(ConvsShared& s) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, at = lane % 4;
-  const int part = warp / 2, half = warp % 2, top = 4 * part - max(0, part - 2);
-  const bool full = part < 2;  // 4, 4, 3 and 3 rows
-  float c[ROWS][4] = {};
-  const float4* fragment = reinterpret_cast<const float4*>(s.turned) + lane;
-  const float* from = s.dy + at * PS + at_pixel(top - 1, 8 * half + 1) + row;
-#pragma unroll 2
-  for (int o = 0; o < C2 / 8; ++o)
+// c: dz of the first block's pooled winners before relu, from half of the outputs of the second. A
+// warp has half a row of pixels and those of the rows below: a row of dy is read once for the three
+// taps above one another.
+struct FirstGrad {
+  int row, at, half, top, part;
+
+  __device__ FirstGrad() {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    row = lane / 4, at = lane % 4, half = warp % 2, top = warp / 2 % 2 * ROWS, part = warp / 4;
+  }
+  __device__ __forceinline__ void run(float (&c)[ROWS][4], const ConvsShared& s) const {
 #pragma unroll
-    for (int column = 0; column < 3; ++column) {
-      float4 k[3];
+    for (int i = 0; i < ROWS * 4; ++i) c[i / 4][i % 4] = 0.f;
+    const float4* fragment = reinterpret_cast<const float4*>(s.turned) + threadIdx.x % 32;
+    const float* from = s.dy + at * PS + at_pixel(top - 1, 8 * half + 1) + row;
+#pragma unroll 1
+    for (int o = 2 * part; o < 2 * part + 2; ++o)
 #pragma unroll
-      for (int r = 0; r < 3; ++r) k[r] = fragment[((r * 3 + column) * 4 + o) * 32];
-      const float* p = from + o * 8 * PS - column;
+      for (int column = 0; column < 3; ++column) {
+        float4 k[3];
 #pragma unroll
-      for (int line = 0; line < ROWS + 2; ++line) {
-        if (line > ROWS && !full) continue;
-        const float b0 = p[line * RS], b1 = p[line * RS + 4 * PS];
+        for (int r = 0; r < 3; ++r) k[r] = fragment[((r * 3 + column) * 4 + o) * 32];
+        const float* p = from + o * 8 * PS - column;
 #pragma unroll
-        for (int r = 0; r < 3; ++r) {
-          const int out = line + r - 2;  // a pixel's tap r is at the output r - 1 above it
-          if (out < 0 || out >= ROWS || (out + 1 == ROWS && !full)) continue;
-          mma8(c[out], k[r].x, k[r].y, k[r].z, k[r].w, b0, b1);
+        for (int line = 0; line < ROWS + 2; ++line) {
+          const float b0 = p[line * RS], b1 = p[line * RS + 4 * PS];
+#pragma unroll
+          for (int r = 0; r < 3; ++r) {
+            const int out = line + r - 2;  // a pixel's tap r is at the output r - 1 above it
+            if (out < 0 || out >= ROWS) continue;
+            mma8(c[out], k[r].x, k[r].y, k[r].z, k[r].w, b0, b1);
+          }
         }
       }
-    }
-  const int column = 8 * half + 2 * at;
-  if (column >= P1) return;
-#pragma unroll
-  for (int n = 0; n < ROWS; ++n) {
-    if (n + 1 == ROWS && !full) continue;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int channel = row + i * 8;
-      const float2 a =
-          *reinterpret_cast<const float2*>(s.a + channel * PS + at_pixel(top + n, column));
-      *reinterpret_cast<float2*>(s.dz + channel * ZS + (top + n) * P1 + column) =
-          make_float2(a.x > 0.f ? tf32(c[n][2 * i]) : 0.f, a.y > 0.f ? tf32(c[n][2 * i + 1]) : 0.f);
-    }
   }
-}
+  // dz of this thread's pixels: put by the second part, then added by the first, where relu passed.
+  template <bool ADD>
+  __device__ __forceinline__ void put(ConvsShared& s, const float (&c)[ROWS][4]) const {
+    const int column = 8 * half + 2 * at;
+    if (column >= P1) return;
+#pragma unroll
+    for (int n = 0; n < ROWS; ++n)
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int channel = row + i * 8;
+        float2* to = reinterpret_cast<float2*>(s.dz + channel * ZS + (top + n) * P1 + column);
+        float2 v = make_float2(c[n][2 * i], c[n][2 * i + 1]);
+        if (ADD) {
+          const float2 other = *to, a = *reinterpret_cast<const float2*>(
+                                        s.a + channel * PS + at_pixel(top + n, column));
+          v.x = a.x > 0.f ? tf32(v.x + other.x) : 0.f;
+          v.y = a.y > 0.f ? tf32(v.y + other.y) : 0.f;
+        }
+        *to = v;
+      }
+  }
+};
 
 // c[tap] += dy a of shifted planes: the gradient of the second convolution's weights, of a warp's 16
 // outputs, 8 channels and half of the pixels. k counts the even ones of eight pixels first. Row j of
@@ -211,6 +224,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
   __syncthreads();
   const FirstConv first(parameters, s.known);
   const SecondConv second;
+  const FirstGrad first_grad;
   float sign[2];
 #pragma unroll
   for (int i = 0; i < 2; ++i)
@@ -229,7 +243,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
       put_dy(s, second, y, dz + i64(b) * FLAT, sign);
     }
     __syncthreads();
-    put_dz(s);
+    {
+      float c[ROWS][4];
+      first_grad.run(c, s);
+      if (first_grad.part == 1) first_grad.put<false>(s, c);
+      __syncthreads();
+      if (first_grad.part == 0) first_grad.put<true>(s, c);
+    }
     add_weights_grad(ck, s);
     __syncthreads();
     add_first_grad(c1, s);
