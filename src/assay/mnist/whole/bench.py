@@ -72,10 +72,13 @@ def wait(device: str | torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def timed(run: Callable[[], Any]) -> float:
-    """Seconds of device time between two events around what `run` launches, launched beforehand."""
+def timed(run: Callable[[], Any], cycles: int = SPIN_CYCLES) -> float:
+    """Seconds of device time between two events around what `run` launches, launched beforehand.
+
+    cycles: of the busy wait; what the host has not launched when it ends is in the time.
+    """
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    torch.cuda._sleep(SPIN_CYCLES)
+    torch.cuda._sleep(cycles)
     begin.record()
     run()
     end.record()
