@@ -1,11 +1,12 @@
 """The MNIST race on one GPU: gradients, seconds of every kernel, whole steps against PyTorch.
 
     python benchmarks/mnist_race.py --data DIR [--batches 64,256,1024,4096] [--steps 300] [--quick]
-        [--peer NAME ...] [--limit 240] [--until] [--seeds 50] [--to FILE]
+        [--peer NAME ...] [--limit 240] [--until] [--seeds 50] [--pinned] [--to FILE]
 
 Every line is printed and written to FILE (JSON lines) as it is known, so a run that is cut off
 leaves what it had. --limit bounds it: batches and peers that there is no time for are named.
-Without --data it runs on the sample in the package, and says so. --until: time to accuracy alone.
+Without --data it runs on the sample in the package, and says so. --until: time to accuracy alone;
+--pinned: digits in pinned host memory beside resident ones alone.
 """
 
 from __future__ import annotations
@@ -27,10 +28,13 @@ from assay.mnist.fast import kernels, rounded, timing
 from assay.mnist.fast.network import Fast
 from assay.mnist.model import Sizes, initial
 from assay.mnist.race import judged
+from assay.mnist.whole import pinned as pinning
 from assay.mnist.whole import racing
-from assay.mnist.whole.until import Recipe, trainings
+from assay.mnist.whole.history import gains
+from assay.mnist.whole.until import Recipe, compared, trainings
 
 QUICK = [1024]
+PINNED = ["fast", "compile channels_last + graph"]
 
 
 def main() -> None:
@@ -47,6 +51,13 @@ def main() -> None:
         tell(kind="machine", **machine(), digits=digits.source)
         if given.until:
             return until(digits, given, tell)
+        if given.pinned:
+            for batch in QUICK if given.quick else given.batches:
+                if time.monotonic() > end - 60:
+                    tell(kind="absent", batch=batch, what="pinned", reason="no time left")
+                    continue
+                pinned(digits, batch, given, tell)
+            return
         for name, facts in kernels.facts(arch()).items():
             tell(kind="built", kernel=name, registers=facts.registers,
                  spilled=facts.spill_store_bytes, shared=facts.shared_bytes)  # fmt: skip
@@ -71,6 +82,11 @@ def _given() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--peer", action="append", default=[], help="only these, ours among them")
     parser.add_argument("--until", action="store_true", help="time to accuracy, nothing else")
+    parser.add_argument(
+        "--pinned",
+        action="store_true",
+        help="digits in pinned host memory beside resident ones, nothing else",
+    )
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--recipe", type=json.loads, default={}, help="JSON of fields of Recipe")
     parser.add_argument("--quick", action="store_true", help="batch 1024 alone")
@@ -153,10 +169,30 @@ def race(digits: data.Data, batch: int, given: argparse.Namespace, end: float, t
              seconds=middle, low=low, high=high, host_seconds=result.host[r.name],
              made_seconds=r.first, bytes=result.bytes[r.name], first_loss=r.losses[0],
              last_loss=r.losses[-1], accuracy=r.accuracy, worst_gradient=worst.error,
-             allowed=worst.allowed, worst_of=worst.name)  # fmt: skip
+             allowed=worst.allowed, worst_of=worst.name,
+             joules=result.joules.get(r.name))  # fmt: skip
     for c in judged(result.ran):
         tell(kind="verdict", batch=batch, against=c.peer, word=c.word, ratio=c.ratio, low=c.low,
              high=c.high, reasons=c.reasons)  # fmt: skip
+    for g in gains(result.ran):
+        tell(kind="history", batch=batch, **dataclasses.asdict(g))
+    if result.no_joules:
+        tell(kind="absent", batch=batch, what="energy", reason=result.no_joules)
+
+
+def pinned(digits: data.Data, batch: int, given: argparse.Namespace, tell: Any) -> None:
+    seen, absent = pinning.beside(
+        digits, batch=batch, names=given.peer or PINNED, steps=given.steps,
+        seen=lambda what: print(f"  {batch}: {what}", flush=True),
+    )  # fmt: skip
+    for one in absent:
+        tell(kind="absent", batch=batch, peer=one.name, reason=one.reason)
+    for one in seen:
+        low, middle, high = one.ratio
+        tell(kind="pinned", batch=batch, peer=one.name, resident=one.median("resident")[1],
+             pinned=one.median("pinned")[1], ratio=middle, low=low, high=high, laying=one.laying,
+             losses_apart=one.apart, holds=one.holds, joules=one.joules,
+             no_joules=one.no_joules)  # fmt: skip
 
 
 def until(digits: data.Data, given: argparse.Namespace, tell: Any) -> None:
@@ -167,11 +203,17 @@ def until(digits: data.Data, given: argparse.Namespace, tell: Any) -> None:
         if not what.startswith("seed") or what.endswith("0 fast"):
             print(f"  {what}", flush=True)
 
-    for t in trainings(digits, recipe, range(given.seeds), seen=seen):
+    trained = trainings(digits, recipe, range(given.seeds), seen=seen)
+    for t in trained:
         mean, low = t.accuracy
         tell(kind="until", trainer=t.name, seeds=len(t.seeds), mean_seconds=t.mean_seconds,
              accuracy=mean, accuracy_low=low, seconds=t.seconds,
-             accuracies=t.accuracies)  # fmt: skip
+             accuracies=t.accuracies, made_seconds=t.made_seconds)  # fmt: skip
+    tell(kind="until_verdict", **dataclasses.asdict(compared(trained, 0.99)))
+
+
+def energy(joules: float | None) -> str:
+    return "" if joules is None else f"{joules * 1e3:.3g} mJ, "
 
 
 def text(row: dict[str, Any]) -> str:
@@ -187,12 +229,22 @@ def text(row: dict[str, Any]) -> str:
             f"{row['host_seconds'] * us:.1f}, {row['precision']}, loss "
             f"{row['last_loss']:.4f}, {row['accuracy']:.2%}, gradient "
             f"{row['worst_gradient']:.1e} of {row['allowed']:.0e}, {row['bytes'] / 1e6:.0f} MB, "
-            f"made in {row['made_seconds']:.1f} s"
+            f"{energy(row['joules'])}made in {row['made_seconds']:.1f} s"
         )
     if kind == "verdict":
         return (
             f"verdict  {row['batch']}: {row['word']} than {row['against']}: {row['ratio']:.2f} "
             f"({row['low']:.2f} to {row['high']:.2f}) {'; '.join(row['reasons'])}"
+        )
+    if kind == "history":
+        over = f", {row['ratio']:.2f} times faster than {row['before']}" if row["before"] else ""
+        return f"history  {row['batch']}: {row['idea']:24} {row['seconds'] * us:9.1f} us{over}"
+    if kind == "pinned":
+        return (
+            f"pinned   {row['batch']}: {row['peer']:36} {row['resident'] * us:.1f} us resident, "
+            f"{row['pinned'] * us:.1f} us pinned, ratio {row['ratio']:.3f} ({row['low']:.3f} to "
+            f"{row['high']:.3f}), laid by the host in {row['laying'] * us:.1f} us, losses "
+            f"{row['losses_apart']:.1e} apart"
         )
     if kind == "until":
         return (

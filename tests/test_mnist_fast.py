@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
@@ -11,7 +13,8 @@ from assay.mnist.fast import kernels, rounded
 from assay.mnist.fast.network import Fast
 from assay.mnist.fast.step import PARAMETERS, Digits, Step, flattened, grids, loaded, views
 from assay.mnist.model import Parameters, Sizes, initial
-from assay.simt import Watch
+from assay.simt import Watch, load
+from assay.ways import DEFAULT_ARCH
 
 EXACT = 2e-3
 """Largest error of a gradient against autograd whose operands are rounded alike."""
@@ -23,6 +26,16 @@ def few() -> tuple[torch.Tensor, torch.Tensor]:
     digits = data.load().train
     images, labels = digits.images[:COUNT], digits.labels[:COUNT]
     return torch.from_numpy(images.copy()), torch.from_numpy(labels.copy())
+
+
+@pytest.fixture(scope="module")
+def in_cpp() -> None:
+    """All kernels made into C++, two at a time: nearly all of what these tests take."""
+    built = kernels.built(DEFAULT_ARCH)
+    text = built.ptx.read_text()
+    with ThreadPoolExecutor(2) as pool:
+        made = list(pool.map(lambda name: load(text, built.lowered[name]), kernels.NAMES))
+    assert len(made) == len(kernels.NAMES)
 
 
 def started(hostile: bool) -> Parameters:
@@ -50,7 +63,8 @@ def made(parameters: Parameters, batch: int, processors: int) -> tuple[Step, tor
 
 
 @pytest.mark.full
-@pytest.mark.timeout(600)  # seven kernels become C++ first
+@pytest.mark.usefixtures("in_cpp")
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     # processors: few, so that blocks have several digits; a batch with a tile that is not full.
     ("batch", "processors", "hostile"),
@@ -76,7 +90,8 @@ def test_the_gradients_of_the_fast_step_are_those_of_autograd(few, batch, proces
 
 
 @pytest.mark.full
-@pytest.mark.timeout(600)  # seven kernels become C++ first
+@pytest.mark.usefixtures("in_cpp")
+@pytest.mark.timeout(600)
 def test_steps_follow_one_another_without_the_host(few):
     """Three steps with momentum and a rate of their own against autograd and torch's SGD."""
     batch, steps, rates = 16, 3, torch.tensor([0.05, 0.1, 0.02])
@@ -105,7 +120,8 @@ def test_steps_follow_one_another_without_the_host(few):
 
 
 @pytest.mark.full
-@pytest.mark.timeout(600)  # seven kernels become C++ first
+@pytest.mark.usefixtures("in_cpp")
+@pytest.mark.timeout(600)
 def test_the_back_end_has_the_phases_of_a_network(few):
     parameters, order = started(False), order_of(1, 12)
     watch = Watch()

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from assay import AssayError
 from assay.commands import digits as command
-from assay.commands import racing
+from assay.commands import mnist_app, racing
 from assay.mnist import checkpoint, data, onnx_file, png, predict, profile, race, train
 from assay.mnist.data import Data, Digits
 from assay.mnist.idx import DataError
@@ -117,6 +118,21 @@ def test_the_table_has_a_row_for_each_and_marks_ours(ran):
     made = racing.table(ran)
     assert made.row_count == 2
     assert "cpp (ours)" in [*made.columns[0].cells]
+    assert {"95 %", "mean"} < {column.header for column in made.columns}
+
+
+def test_several_batches_race_one_after_the_other(monkeypatch):
+    asked = []
+    monkeypatch.setattr(racing, "race", lambda *given: asked.append(given[2]) or 0)
+    monkeypatch.setattr(racing, "pinned", lambda *given: 3)
+    for words, batches, code in (
+        ([], [256], 0),
+        (["--batch", "64", "--batch", "1024"], [64, 1024], 0),
+        (["--pinned"], [], 3),
+    ):
+        asked.clear()
+        ended = CliRunner().invoke(mnist_app.app, ["race", *words])
+        assert (ended.exit_code, asked) == (code, batches)
 
 
 @pytest.fixture(scope="module")

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 import torch
 
 from assay import AssayError
+from assay.commands import racing as racing_command
+from assay.commands import until_race, whole_race
 from assay.mnist import data, race
 from assay.mnist.data import Data, Digits
 from assay.mnist.fast.network import Fast
-from assay.mnist.whole import bench, by_torch, by_us, racing, until
+from assay.mnist.whole import bench, by_torch, by_us, energy, history, pinned, racing, until
 from assay.mnist.whole.by_torch import TorchSteps
 from assay.mnist.whole.by_us import LayerSteps
 from assay.mnist.whole.peers import PEERS, Whole
@@ -37,11 +41,20 @@ class Replayed:
         run()
 
 
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Batches of eight: threads would wait for one another."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture
-def on_the_cpu(monkeypatch):
+def on_the_cpu(monkeypatch, one_thread):
     """Peers whose bursts run here, timed by the host's clock."""
 
-    def timed(run):
+    def timed(run, cycles=0):
         begun = time.perf_counter()
         run()
         return time.perf_counter() - begun
@@ -59,7 +72,7 @@ def on_the_cpu(monkeypatch):
         raise RuntimeError("no such kernel\nmore")
 
     peers = {
-        "ours": Whole(lambda p, c: LayerSteps(p, c, "cpp"), "float32", ours=True),
+        "ours": Whole(lambda p, c: LayerSteps(p, c, "torch"), "float32", ours=True),
         "eager + graph": Whole(lambda p, c: TorchSteps(p, c, graph=True), "float32"),
         "eager": Whole(lambda p, c: TorchSteps(p, c, channels_last=True), "tf32"),
         "broken": Whole(broken, "float32"),
@@ -76,6 +89,7 @@ def test_bursts_of_all_are_timed_in_turns_and_judged(few, on_the_cpu):
         "broken": "RuntimeError: no such kernel",
         "slow": "takes a minute: races at batch 1024, or if named",
     }
+    assert result.no_joules, "the CPU has no NVML, and says so"
     ours, graph, eager = result.ran
     assert all(len(r.seconds["total"]) == 3 and r.each == 2 for r in result.ran)
     assert all(len(r.losses) == (3 + racing.SETTLING) * bench.BURST for r in result.ran)
@@ -123,7 +137,10 @@ def test_a_burst_goes_back_to_the_weights_it_was_given(few, on_the_cpu):
     images = torch.from_numpy(few.train.images.copy())
     labels = torch.from_numpy(few.train.labels.copy())
     course = bench.course(images, labels, 4, 0.05)
-    for made in (LayerSteps(parameters, course, "cpp"), TorchSteps(parameters, course, graph=True)):
+    for made in (
+        LayerSteps(parameters, course, "torch"),
+        TorchSteps(parameters, course, graph=True),
+    ):
         assert digest(made.parameters) == digest(parameters)
         made.run()
         assert digest(made.parameters) != digest(parameters)
@@ -148,7 +165,116 @@ def test_trainings_of_a_seed_are_alike_whoever_trains(few, on_the_cpu):
     assert min(once.seconds) > 0
 
 
-@pytest.mark.full
+class Stream:
+    """In the place of a CUDA stream or event: whatever is launched is done at once."""
+
+    def __init__(self, *_, **__):
+        pass
+
+    def wait_stream(self, other):
+        pass
+
+    wait_event = wait_stream
+
+    def record(self):
+        pass
+
+
+def test_digits_of_the_host_arrive_before_their_step(few, on_the_cpu, monkeypatch):
+    for name in ("Stream", "Event", "current_stream"):
+        monkeypatch.setattr(torch.cuda, name, Stream)
+    monkeypatch.setattr(torch.cuda, "stream", lambda _: nullcontext())
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: self)
+    monkeypatch.setattr(pinned, "timed", racing.timed)
+    for module in (bench, by_us, by_torch, racing, pinned):
+        monkeypatch.setattr(module, "BURST", 4)  # the buffers are used again
+    monkeypatch.setattr(pinned, "PEERS", racing.PEERS)
+    names = ["ours", "eager + graph", "broken"]
+    monkeypatch.setattr(pinned, "joules_or_why", lambda _: (None, "no meter"))
+    seen, absent = pinned.beside(few, batch=8, names=names, steps=4, device="cpu")
+    assert [one.name for one in seen] == names[:2]
+    assert absent[0].reason.startswith("RuntimeError: no such kernel")
+    for one in seen:
+        assert one.apart == 0, "the same digits, step by step"
+        assert one.holds
+        assert len(one.resident) == len(one.pinned) == 1
+        assert min(one.laying, *one.pinned, *one.ratio) > 0
+    assert whole_race.pinned_table(seen).row_count == 2
+    assert not replace(seen[0], apart=0.03).holds
+    with pytest.raises(AssayError, match="no peer 'jax' on a GPU"):
+        pinned.beside(few, batch=8, names=["jax"], device="cpu")
+
+
+def test_energy_is_said_or_why_there_is_none(monkeypatch):
+    class Meter:
+        missing = ""
+        spent = 0.0
+
+        def __init__(self, device):
+            self.spent = 0.0
+
+        def joules(self):
+            self.spent += 0.6
+            return self.spent
+
+    class Peer:
+        device = "cpu"
+
+        def run(self):
+            time.sleep(1e-4)
+
+    monkeypatch.setattr(energy, "Nvml", Meter)
+    found, why = energy.joules_or_why(Peer(), least=1e-4)
+    assert not why
+    assert found == pytest.approx(0.6 / (10 * bench.BURST)), "ten bursts"
+    monkeypatch.setattr(Meter, "missing", "no NVML")
+    assert energy.joules_or_why(Peer()) == (None, "no NVML")
+
+
+def test_the_history_names_what_each_version_gained():
+    one = race.Ran("", PEERS["fast"], {}, (0, 1), (), 1.0, (), 0.0)
+    names = list(history.VERSIONS.values())
+    times = {names[1]: 4.0, names[3]: 1.0, names[2]: 2.0}
+    made = [replace(one, name=n, seconds={"total": (s, s * 1.01)}) for n, s in times.items()]
+    found = history.gains(made)
+    assert [g.idea for g in found] == list(history.VERSIONS)[1:], "those that raced, in order"
+    assert [g.ratio for g in found[1:]] == pytest.approx([2, 2])
+    assert history.gains(made[:1]) == []
+
+
+def trained(name: str, accuracy: float, seconds: float) -> until.Trained:
+    right = tuple(accuracy + s for s in (-1e-4, 0.0, 1e-4, 0.0))
+    return until.Trained(
+        *(name, tuple(range(4))), (seconds, seconds * 1.01, seconds, seconds), right, name == "fast"
+    )
+
+
+def test_who_does_not_reach_the_accuracy_wins_nothing():
+    fast, twin = trained("fast", 0.9902, 0.03), trained("twin", 0.9903, 0.12)
+    won = until.compared([fast, twin], 0.99)
+    assert won.word == "faster"
+    assert won.ratio == pytest.approx(4)
+    assert "ours is faster: the twin's time over ours is 4.00" in until_race.sentence(won)
+    lost = until.compared([fast, trained("twin", 0.9901, 0.12)], 0.99)
+    assert lost.word == "no winner", "the mean reaches it, the lower end of its interval does not"
+    assert "twin reads 99.010%, at least 98.9" in lost.reasons[0]
+    assert until_race.table([fast, twin], 0.99).row_count == 2
+    one = replace(fast, seeds=(0,), accuracies=(0.995,))
+    assert one.accuracy[1] == float("-inf"), "of one seed nothing is known"
+
+
+def test_what_needs_a_gpu_says_so(monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert until_race.race(None, False, 99, 50) == 3
+    assert racing_command.pinned(None, False, 64, 100, 0, []) == 3
+    assert capsys.readouterr().out.count("no GPU here") == 2
+    with pytest.raises(AssayError, match=r"--until 0\.99: a share of test digits in percent"):
+        until_race.race(None, False, 0.99, 50)
+    with pytest.raises(AssayError, match="--seeds 1: a mean with an interval"):
+        until_race.race(None, False, 99, 1)
+
+
+@pytest.mark.gallery
 @pytest.mark.timeout(600)  # seven kernels become C++ first
 def test_the_fast_training_is_that_of_the_twin(few, on_the_cpu, monkeypatch):
     """The same recipe, digits and seed by the compiled kernels, run on the CPU."""

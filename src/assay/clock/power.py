@@ -58,6 +58,10 @@ class Nvml:
         found = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
         return tuple(int(process.pid) for process in found)
 
+    def joules(self) -> float:
+        """Energy since the driver was loaded. Raises pynvml.NVMLError where it isn't counted."""
+        return 1e-3 * float(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle))
+
     def read(self) -> Reading:
         """A reading. Raises pynvml.NVMLError."""
         nvml, handle = self._nvml, self._handle

@@ -90,18 +90,42 @@ def show(
 def race(
     data: Data = None,
     download: Download = False,
-    batch: Annotated[int, typer.Option("--batch", min=2, help="Digits of a step.")] = 256,
+    batch: Annotated[
+        list[int] | None,
+        typer.Option("--batch", min=2, help="Digits of a step; several race in turn. Default 256."),
+    ] = None,
     steps: Annotated[int, typer.Option("--steps", min=10, help="Steps of each.")] = 100,
     seed: Annotated[int, typer.Option("--seed", help="Weights and order.")] = 0,
     peers: Annotated[
         list[str] | None, typer.Option("--peer", help="Only these, ours among them.")
     ] = None,
+    pinned: Annotated[
+        bool, typer.Option("--pinned", help="Digits in pinned host memory beside those on the GPU.")
+    ] = False,
+    until: Annotated[
+        float | None,
+        typer.Option(
+            "--until", metavar="PERCENT", help="Seconds of training to it, on a GPU; 99 is usual."
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", help="Trainings of --until.")] = 50,
 ) -> None:
-    """Race PyTorch: same digits, weights and batches, in turns; no winner unless all agrees."""
+    """Race PyTorch: same digits, weights and batches, in turns; no winner unless all agrees.
+
+    On a GPU whole steps race in bursts, in every form PyTorch has; without one, phases on the CPU.
+    --until trains by one recipe with seeds 0, 1, ...; of the other options only those of the digits
+    matter then. --until and --pinned end with exit code 3 without a GPU.
+    """
     yielding_threads()
+    if until is not None:
+        from . import until_race
+
+        raise typer.Exit(until_race.race(data, download, until, seeds))
     from . import racing
 
-    racing.race(data, download, batch, steps, seed, peers or [])
+    run = racing.pinned if pinned else racing.race
+    codes = [run(data, download, b, steps, seed, peers or []) for b in batch or [256]]
+    raise typer.Exit(max(codes))
 
 
 @app.command()

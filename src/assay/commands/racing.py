@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import fmean
 
 import torch
 from rich.console import Console
@@ -33,13 +34,14 @@ WIDTH = 150
 
 def race(
     folder: Path | None, download: bool, batch: int, steps: int, seed: int, peers: list[str]
-) -> None:
-    """Races and prints: phases, ratios with their intervals, and who wins or why nobody does."""
+) -> int:
+    """Races and prints: phases, ratios with their intervals, and who wins or why nobody does. 0."""
     found = data.load(folder, download=download)
     if torch.cuda.is_available() and not any(name in CPU_PEERS for name in peers):
         from . import whole_race
 
-        return whole_race.race(found, batch, steps, seed, peers)
+        whole_race.race(found, batch, steps, seed, peers)
+        return 0
     picked = racing.chosen(peers)
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("racing", total=steps + racing.WARM)
@@ -52,12 +54,36 @@ def race(
     for comparison in racing.judged(ran):
         console.print(sentence(comparison))
     console.print("wall time on the host, each phase waited for; the first steps are not counted")
+    return 0
+
+
+def pinned(
+    folder: Path | None, download: bool, batch: int, steps: int, seed: int, peers: list[str]
+) -> int:
+    """Times digits in pinned host memory beside digits on the device. 3 without a GPU, else 0."""
+    if not torch.cuda.is_available():
+        console.print("--pinned: no GPU here; copies to one are what it times")
+        return 3
+    from . import whole_race
+
+    whole_race.pinned(data.load(folder, download=download), batch, steps, seed, peers)
+    return 0
 
 
 def table(ran: list[racing.Ran]) -> Table:
     """Medians of the phases and the total with its 95 % interval, and what must agree."""
     made = Table(box=None, pad_edge=False)
-    for name in ("", *racing.PHASES, "total", "95 %", "first", "loss", "held out", "gradients"):
+    for name in (
+        "",
+        *racing.PHASES,
+        "total",
+        "95 %",
+        "mean",
+        "first",
+        "loss",
+        "held out",
+        "gradients",
+    ):
         made.add_column(name, justify="left" if not name else "right", no_wrap=True)
     for r in sorted(ran, key=lambda r: r.median("total")[1]):
         low, middle, high = r.median("total")
@@ -67,6 +93,7 @@ def table(ran: list[racing.Ran]) -> Table:
             *(seconds(r.median(phase)[1]) for phase in racing.PHASES),
             seconds(middle),
             f"{seconds(low)} to {seconds(high)}",
+            seconds(fmean(r.seconds["total"])),
             seconds(r.first),
             f"{r.losses[-1]:.4f}",
             f"{r.accuracy:.1%}",

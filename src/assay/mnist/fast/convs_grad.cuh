@@ -8,16 +8,19 @@
 
 #include "head_grad.cuh"
 
-constexpr int DSTEPS = C2 * TAPS / 8;       // steps of eight (tap, output) of the gradient of a
-constexpr int Q0 = 16, QTILES = 27;         // pixels of a plane, its border included: 16 to 231
-constexpr int ZS = 204;                     // of dz1: 12 modulo 32
-constexpr int KTILES = 2 * TAPS, KEACH = 5; // tiles of weights: (tap, half of channels); of a warp
-constexpr int D1 = 16 * 16;                 // row of partial sums of the first convolution
+constexpr int ZS = 200;                // of dz1: 8 modulo 32
+constexpr int KTILES = 2 * TAPS;       // tiles of weights: (tap, half of channels)
+constexpr int ROWS = P1 / 2;           // rows of pixels of a warp in `FirstGrad`
+constexpr int D1 = 16 * 16;            // row of partial sums of the first convolution
 
-// Where weight (o, c, tap) is in the fragments that the gradient of a reads: [step][lane][4].
-__device__ __forceinline__ int backward_at(int o, int c, int tap) {
-  const int lane = c % 8 * 4 + o % 4, part = c / 8 + o % 8 / 4 * 2;
-  return ((tap * 4 + o / 8) * 32 + lane) * 4 + part;
+// The fragments that the gradient of a reads, of staged weights: [tap][eight outputs][lane][4].
+__device__ __forceinline__ void put_turned(float* turned, const float* stage) {
+  for (int i = threadIdx.x; i < C2 * K2 / 4; i += THREADS) {
+    const int lane = i % 32, eight = i / 32 % 4, tap = i / 128;
+    const float* w = stage + (eight * 8 + lane % 4) * OS + lane / 4 * TAPS + tap;
+    reinterpret_cast<float4*>(turned)[i] =
+        make_float4(w[0], w[8 * TAPS], w[4 * OS], w[4 * OS + 8 * TAPS]);
+  }
 }
 
 struct ConvsShared {
@@ -32,79 +35,127 @@ struct ConvsShared {
 __device__ __forceinline__ void put_dy(ConvsShared& s, const SecondConv& second,
                                        const float (&y)[EACH][2][4], const float* dz,
                                        const float (&sign)[2]) {
+  float scale[2], slope[2], middle[2];
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const float* to_dy = s.to_dy + second.tile * 16 + second.row + i * 8;
+    scale[i] = to_dy[0], slope[i] = to_dy[C2], middle[i] = to_dy[2 * C2];
+  }
 #pragma unroll
   for (int e = 0; e < EACH; ++e) {
-    const int window = second.window(e);
-    if (window >= W2) continue;
+    if (!second.has(e)) continue;
+    const int line = second.top + e, window = line * P2 + second.column();
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int o = second.tile * 16 + second.row + i * 8;
       const float v[4] = {y[e][0][2 * i], y[e][0][2 * i + 1], y[e][1][2 * i], y[e][1][2 * i + 1]};
       float best;
       const int found = winner(v, sign[i], best);
-      const float g = s.to_dy[o] * dz[o * W2 + window];
-      float* to = s.dy + o * PS + at_pixel(window / P2 * 2, window % P2 * 2);
+      const float g = scale[i] * dz[o * W2 + window];
+      float* to = s.dy + o * PS + at_pixel(2 * line, 2 * second.column());
+      float d[4];
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
-        const float rest = s.to_dy[C2 + o] * v[n] + s.to_dy[2 * C2 + o];
-        to[n / 2 * RS + n % 2] = tf32((n == found ? g : 0.f) - rest);
+        const float rest = slope[i] * v[n] + middle[i];
+        d[n] = tf32((n == found ? g : 0.f) - rest);
       }
+      *reinterpret_cast<float2*>(to) = make_float2(d[0], d[1]);
+      *reinterpret_cast<float2*>(to + RS) = make_float2(d[2], d[3]);
     }
   }
 }
 
-// dz of the first block's pooled winners: the gradient of a where relu passed.
-__device__ __forceinline__ void put_dz(ConvsShared& s) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, at = lane % 4;
-  float c[4][4] = {};
-  const float4* fragment = reinterpret_cast<const float4*>(s.turned) + lane;
-  const float* from = s.dy + at * PS + Q0 + warp * 8 + row;
-#pragma unroll 4
-  for (int o = 0; o < C2 / 8; ++o)
-#pragma unroll
-    for (int tap = 0; tap < TAPS; ++tap) {
-      const float4 k = fragment[(tap * 4 + o) * 32];
-      const float* p = from + o * 8 * PS - (tap / 3 - 1) * RS - (tap % 3 - 1);
-#pragma unroll
-      for (int n = 0; n < 4; ++n)
-        if (n < 3 || warp + 8 * n < QTILES)
-          mma8(c[n], k.x, k.y, k.z, k.w, p[64 * n], p[64 * n + 4 * PS]);
-    }
-#pragma unroll
-  for (int n = 0; n < 4; ++n)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int q = Q0 + (warp + 8 * n) * 8 + 2 * at + i % 2, channel = row + i / 2 * 8;
-      const int r = q / RS - 1, column = q % RS - 1;
-      if (column < 0 || r >= P1) continue;
-      s.dz[channel * ZS + r * P1 + column] =
-          s.a[channel * PS + q] > 0.f ? tf32(c[n][i]) : 0.f;
-    }
-}
+// c: dz of the first block's pooled winners before relu, from half of the outputs of the second. A
+// warp has half a row of pixels and those of the rows below: a row of dy is read once for the three
+// taps above one another.
+struct FirstGrad {
+  int row, at, half, top, part;
 
-// c += dy a of shifted planes: the gradient of the second convolution's weights, for this warp's
-// tiles. Of eight pixels k counts the even ones first; lanes of rows 4 to 7 read the odd ones before
-// the even ones, so that no two rows meet in a bank.
-__device__ __forceinline__ void add_weights_grad(float (&c)[KEACH][4], const ConvsShared& s) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, at = lane % 4;
-  const int tile = warp % 2, group = warp / 2, odd = lane / 16;
-  const float* left = s.dy + (tile * 16 + row) * PS + Q0 + 2 * at;
-  const float* right[KEACH];
-#pragma unroll
-  for (int n = 0; n < KEACH; ++n) {
-    const int k = min(group + 4 * n, KTILES - 1), tap = k / 2;
-    right[n] = s.a + (k % 2 * 8 + row) * PS + Q0 + 2 * at + (tap / 3 - 1) * RS + tap % 3 - 1;
+  __device__ FirstGrad() {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    row = lane / 4, at = lane % 4, half = warp % 2, top = warp / 2 % 2 * ROWS, part = warp / 4;
   }
-#pragma unroll 3
-  for (int q = 0; q < QTILES * 8; q += 8) {
-    const float2 upper = *reinterpret_cast<const float2*>(left + q);
-    const float2 lower = *reinterpret_cast<const float2*>(left + q + 8 * PS);
+  __device__ __forceinline__ void run(float (&c)[ROWS][4], const ConvsShared& s) const {
 #pragma unroll
-    for (int n = 0; n < KEACH; ++n)
-      if (n + 1 < KEACH || group + 4 * n < KTILES) {
-        const float one = right[n][q + odd], other = right[n][q + 1 - odd];
-        mma8(c[n], upper.x, lower.x, upper.y, lower.y, odd ? other : one, odd ? one : other);
+    for (int i = 0; i < ROWS * 4; ++i) c[i / 4][i % 4] = 0.f;
+    const float4* fragment = reinterpret_cast<const float4*>(s.turned) + threadIdx.x % 32;
+    const float* from = s.dy + at * PS + at_pixel(top - 1, 8 * half + 1) + row;
+#pragma unroll 1
+    for (int o = 2 * part; o < 2 * part + 2; ++o)
+#pragma unroll
+      for (int column = 0; column < 3; ++column) {
+        float4 k[3];
+#pragma unroll
+        for (int r = 0; r < 3; ++r) k[r] = fragment[((r * 3 + column) * 4 + o) * 32];
+        const float* p = from + o * 8 * PS - column;
+#pragma unroll
+        for (int line = 0; line < ROWS + 2; ++line) {
+          const float b0 = p[line * RS], b1 = p[line * RS + 4 * PS];
+#pragma unroll
+          for (int r = 0; r < 3; ++r) {
+            const int out = line + r - 2;  // a pixel's tap r is at the output r - 1 above it
+            if (out < 0 || out >= ROWS) continue;
+            mma8(c[out], k[r].x, k[r].y, k[r].z, k[r].w, b0, b1);
+          }
+        }
       }
+  }
+  // dz of this thread's pixels: put by the second part, then added by the first, where relu passed.
+  template <bool ADD>
+  __device__ __forceinline__ void put(ConvsShared& s, const float (&c)[ROWS][4]) const {
+    const int column = 8 * half + 2 * at;
+    if (column >= P1) return;
+#pragma unroll
+    for (int n = 0; n < ROWS; ++n)
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int channel = row + i * 8;
+        float2* to = reinterpret_cast<float2*>(s.dz + channel * ZS + (top + n) * P1 + column);
+        float2 v = make_float2(c[n][2 * i], c[n][2 * i + 1]);
+        if (ADD) {
+          const float2 other = *to, a = *reinterpret_cast<const float2*>(
+                                        s.a + channel * PS + at_pixel(top + n, column));
+          v.x = a.x > 0.f ? tf32(v.x + other.x) : 0.f;
+          v.y = a.y > 0.f ? tf32(v.y + other.y) : 0.f;
+        }
+        *to = v;
+      }
+  }
+};
+
+// c[tap] += dy a of shifted planes: the gradient of the second convolution's weights, of a warp's 16
+// outputs, 8 channels and half of the pixels. k counts the even ones of eight pixels first. Row j of
+// a meets the rows j - 1, j and j + 1 of dy. Of the pixels beside a pair, lanes of rows 4 to 7 read
+// the right one first, so that no two rows meet in a bank.
+__device__ __forceinline__ void add_weights_grad(float (&c)[TAPS][4], const ConvsShared& s) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, at = lane % 4;
+  const int tile = warp % 2, eight = warp / 2 % 2, half = warp / 4;
+  const bool odd = lane / 16;
+  const int pixel = at_pixel(0, 8 * half) + 2 * at;
+  const float* left = s.dy + (tile * 16 + row) * PS + pixel;
+  const float* right = s.a + (eight * 8 + row) * PS + pixel;
+  float2 upper[3], lower[3];
+  upper[0] = *reinterpret_cast<const float2*>(left);
+  lower[0] = *reinterpret_cast<const float2*>(left + 8 * PS);
+#pragma unroll
+  for (int j = 0; j < P1; ++j) {
+    if (j + 1 < P1) {
+      upper[(j + 1) % 3] = *reinterpret_cast<const float2*>(left + (j + 1) * RS);
+      lower[(j + 1) % 3] = *reinterpret_cast<const float2*>(left + (j + 1) * RS + 8 * PS);
+    }
+    const float* p = right + j * RS;
+    const float2 both = *reinterpret_cast<const float2*>(p);
+    const float one = p[odd ? 2 : -1], other = p[odd ? -1 : 2];
+    const float x[4] = {odd ? other : one, both.x, both.y, odd ? one : other};
+#pragma unroll
+    for (int r = 0; r < 3; ++r) {
+      const int i = j + 1 - r;
+      if (i < 0 || i >= P1) continue;
+      const float2 u = upper[i % 3], l = lower[i % 3];
+#pragma unroll
+      for (int column = 0; column < 3; ++column)
+        mma8(c[r * 3 + column], u.x, l.x, u.y, l.y, x[column], x[column + 1]);
+    }
   }
 }
 
@@ -112,24 +163,30 @@ __device__ __forceinline__ void add_weights_grad(float (&c)[KEACH][4], const Con
 __device__ __forceinline__ void add_first_grad(float (&c)[2][4], const ConvsShared& s) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, at = lane % 4;
   const int tap = tap_in_image(row), last = tap_in_image(8), corner = at / 2 * XS + at % 2;
-#pragma unroll 2
-  for (int two = warp; two < W1 / 2; two += WARPS) {  // two windows, of four pixels each
-    float left[4], right[2][2];
+  for (int four = warp; four < W1 / 4; four += WARPS) {  // four windows, of four pixels each
+    float left[2][4], right[4][2];
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int w = 2 * two + half;
+    for (int i = 0; i < 2; ++i) {
+      const int channel = row + i * 8;
+      const u32 chosen = reinterpret_cast<const u32*>(s.chosen + channel * W1)[four];
+      const float4 z = reinterpret_cast<const float4*>(s.dz + channel * ZS)[four];
+      const float v[4] = {z.x, z.y, z.z, z.w};
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const int channel = row + i * 8;
-        left[half * 2 + i] = s.chosen[channel * W1 + w] == at ? s.dz[channel * ZS + w] : 0.f;
-      }
-      const float* p = s.x + w / P1 * 2 * XS + w % P1 * 2 + corner;
-      right[half][0] = p[tap];
-      right[half][1] = row == 0 ? p[last] : row == 1 ? 1.f : 0.f;
+      for (int w = 0; w < 4; ++w) left[i][w] = int(chosen >> 8 * w & 255u) == at ? v[w] : 0.f;
     }
 #pragma unroll
-    for (int t = 0; t < 2; ++t)
-      mma8(c[t], left[0], left[1], left[2], left[3], right[0][t], right[1][t]);
+    for (int w = 0; w < 4; ++w) {
+      const int window = 4 * four + w;
+      const float* p = s.x + window / P1 * 2 * XS + window % P1 * 2 + corner;
+      right[w][0] = p[tap];
+      right[w][1] = row == 0 ? p[last] : row == 1 ? 1.f : 0.f;
+    }
+#pragma unroll
+    for (int w = 0; w < 4; w += 2)
+#pragma unroll
+      for (int t = 0; t < 2; ++t)
+        mma8(c[t], left[0][w], left[1][w], left[0][w + 1], left[1][w + 1], right[w][t],
+             right[w + 1][t]);
   }
 }
 
@@ -145,6 +202,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
   ConvsShared& s = *reinterpret_cast<ConvsShared*>(memory);
   const Digits digits{images, nullptr, order, *step - advance, batch};
   u32 word = digits.word(blockIdx.x);
+  static_assert(C2 * OS <= C2 * PS, "staged weights fit in dy");
+  stage_weights(s.dy, parameters);
   sum_rows<64>(s.sums, s.scratch, parts2, rows);
   if (threadIdx.x < C2) {
     const int c = threadIdx.x;
@@ -156,23 +215,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
   }
   if (blockIdx.x == 0 && threadIdx.x < 64) sums2[threadIdx.x] = float(s.sums[threadIdx.x]);
   if (threadIdx.x < 64) s.known[threadIdx.x] = known1[threadIdx.x];
-  for (int i = threadIdx.x; i < C2 * K2; i += THREADS) {
-    const float w = tf32(parameters[CONV2 + i]);
-    const int o = i / K2, c = i % K2 / TAPS, tap = i % TAPS;
-    s.weights[forward_at(o, c, tap)] = w;
-    s.turned[backward_at(o, c, tap)] = w;
-  }
+  put_weights(s.weights, s.dy);
+  put_turned(s.turned, s.dy);
+  __syncthreads();
   clear(s.x, XSIZE);
   clear(s.a, C1 * PS);
   clear(s.dy, C2 * PS);
   __syncthreads();
   const FirstConv first(parameters, s.known);
   const SecondConv second;
+  const FirstGrad first_grad;
   float sign[2];
 #pragma unroll
   for (int i = 0; i < 2; ++i)
     sign[i] = sign_of(parameters[BN2_W + second.tile * 16 + second.row + i * 8]);
-  float ck[KEACH][4] = {}, c1[2][4] = {};
+  float ck[TAPS][4] = {}, c1[2][4] = {};
   for (int b = blockIdx.x; b < batch; b += gridDim.x) {
     __syncthreads();
     put_word(s.x, word);
@@ -186,21 +243,32 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
       put_dy(s, second, y, dz + i64(b) * FLAT, sign);
     }
     __syncthreads();
-    put_dz(s);
+    {
+      float c[ROWS][4];
+      first_grad.run(c, s);
+      if (first_grad.part == 1) first_grad.put<false>(s, c);
+      __syncthreads();
+      if (first_grad.part == 0) first_grad.put<true>(s, c);
+    }
     add_weights_grad(ck, s);
     __syncthreads();
     add_first_grad(c1, s);
   }
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, at = lane % 4;
   float* out = parts_k + i64(blockIdx.x) * C2 * K2;
+  const auto at_fragment = [&](int tap, int i) {
+    return ((warp % 2 * KTILES + 2 * tap + warp / 2 % 2) * 4 + i) * 32 + lane;
+  };
+  if (warp >= WARPS / 2)  // the second half of the pixels
 #pragma unroll
-  for (int n = 0; n < KEACH; ++n) {
-    const int k = warp / 2 + 4 * n;
-    if (k >= KTILES) continue;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) out[((warp % 2 * KTILES + k) * 4 + i) * 32 + lane] = ck[n][i];
-  }
+    for (int i = 0; i < TAPS * 4; ++i) s.weights[at_fragment(i / 4, i % 4)] = ck[i / 4][i % 4];
   __syncthreads();
+  if (warp < WARPS / 2)
+#pragma unroll
+    for (int i = 0; i < TAPS * 4; ++i) {
+      const int to = at_fragment(i / 4, i % 4);
+      out[to] = ck[i / 4][i % 4] + s.weights[to];
+    }
   float* over = s.turned;  // [warp][16][16]
 #pragma unroll
   for (int i = 0; i < 8; ++i)

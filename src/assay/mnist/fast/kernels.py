@@ -44,6 +44,12 @@ def load(device: str, arch: str, watch: Any = None) -> Any:
     return cuda.Watched(built, job) if watch is not None else cuda.Module(built, job)
 
 
+def built(arch: str = DEFAULT_ARCH) -> Any:
+    """The compiled source: its PTX, and of each kernel its `facts` and its name there."""
+    return cuda.compile_source(SOURCE, list(NAMES), _job("cpu", arch))
+
+
 def facts(arch: str = DEFAULT_ARCH) -> dict[str, Any]:
     """What ptxas says of each kernel: registers, shared memory, spills."""
-    return cuda.compile_source(SOURCE, list(NAMES), _job("cpu", arch)).facts
+    found: dict[str, Any] = built(arch).facts
+    return found

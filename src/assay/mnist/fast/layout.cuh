@@ -16,11 +16,12 @@ constexpr int CONV1 = 0, CONV1_BIAS = 144, BN1_W = 160, BN1_B = 176, CONV2 = 192
               FC2_BIAS = 207008, PARAMETERS = 207018;
 
 // A digit with its border: rows of XS floats. 12 modulo the 32 banks: four taps of eight pixels lie
-// in different banks. A plane of 14 x 14 has rows of 15: the border right of a row is that left of
-// the next. PS is 24 modulo 32: four channels of eight pixels lie in different banks.
-constexpr int XS = 44, XSIZE = 30 * XS, RS = 15, PS = 248;
+// in different banks. A plane of 14 x 14 has rows of 16: one border cell left of a row, and right of
+// it that of the next; even columns are at even places. PS is 8 modulo 32: four channels of eight
+// pixels lie in different banks.
+constexpr int XS = 44, XSIZE = 30 * XS, RS = 16, PS = 264;
 
-__device__ __forceinline__ int at_pixel(int r, int c) { return (r + 1) * RS + c + 1; }
+__device__ __forceinline__ int at_pixel(int r, int c) { return (r + 1) * RS + c + 2; }
 // Of tap k of a 3 x 3 window, from its upper left corner.
 __device__ __forceinline__ int tap_in_image(int k) { return k / 3 * XS + k % 3; }
 

@@ -1,59 +1,79 @@
 // The second convolution, forward: y[o][pixel] = sum over channels and taps, by tensor cores.
 //
 // A holds weights (16 outputs a tile), B the planes of one digit. The eight columns of a tile are
-// the two left and right pixels of four pooling windows, and the next tile the pixels below, so that
-// each thread holds whole windows. A step of eight k is one tap of eight channels.
+// half a row: the left and right pixels of four pooling windows; the next tile has the pixels below,
+// so that each thread holds whole windows. A step of eight k is one tap of eight channels. A warp
+// goes down a half of the plane: a row of it is read once for the three taps above one another.
 #pragma once
 
 #include "first.cuh"
 
-constexpr int STEPS = K2 / 8, WINDOWS = (W2 + 3) / 4;  // 18 steps; 13 fours of windows, one not full
-constexpr int EACH = 4;                                // fours of windows of a warp at most
+constexpr int STEPS = K2 / 8;  // 18
+constexpr int EACH = 4;        // fours of windows of a warp, one below the other; or one fewer
 
 // KNOWN2: scale, shift, mean and 1 / deviation of the second batchnorm.
 constexpr int SCALE2 = 0, SHIFT2 = 32, MEAN2 = 64, RSTD2 = 96, KNOWN2 = 128;
 
-// Where weight (o, c, tap) is in the fragments that the forward reads: [tile][step][lane][4].
-__device__ __forceinline__ int forward_at(int o, int c, int tap) {
-  const int lane = o % 8 * 4 + c % 4, part = o % 16 / 8 + c % 8 / 4 * 2;
-  return ((o / 16 * STEPS + tap * 2 + c / 8) * 32 + lane) * 4 + part;
+// Weights on their way to fragments lie output by output, OS floats each: 17 modulo the 32 banks.
+constexpr int OS = K2 + 1;
+
+__device__ __forceinline__ void stage_weights(float* stage, const float* parameters) {
+#pragma unroll 6
+  for (int i = threadIdx.x; i < C2 * K2; i += THREADS)
+    stage[i / K2 * OS + i % K2] = tf32(parameters[CONV2 + i]);
+}
+// The fragments that the forward reads, of staged weights: [tile][step][lane][4].
+__device__ __forceinline__ void put_weights(float* weights, const float* stage) {
+  for (int i = threadIdx.x; i < C2 * K2 / 4; i += THREADS) {
+    const int lane = i % 32, s = i / 32 % STEPS, tile = i / 32 / STEPS;
+    const float* w =
+        stage + (tile * 16 + lane / 4) * OS + (s % 2 * 8 + lane % 4) * TAPS + s / 2;
+    reinterpret_cast<float4*>(weights)[i] =
+        make_float4(w[0], w[8 * OS], w[4 * TAPS], w[8 * OS + 4 * TAPS]);
+  }
 }
 
 struct SecondConv {
-  int row, at, tile, group, base[EACH];
+  int row, at, tile, half, top;  // top: the first row of windows
 
   __device__ SecondConv() {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    row = lane / 4, at = lane % 4, tile = warp % 2, group = warp / 2;
-#pragma unroll
-    for (int e = 0; e < EACH; ++e) {
-      const int window = min(4 * (group + 4 * e) + row / 2, W2 - 1);
-      base[e] = at * PS + window / P2 * 2 * RS + window % P2 * 2 + row % 2;
-    }
+    row = lane / 4, at = lane % 4, tile = warp % 2, half = warp / 2 % 2, top = warp / 4 * EACH;
   }
-  // The window whose outputs this thread holds of four `e`; W2 or more: none.
-  __device__ __forceinline__ int window(int e) const { return 4 * (group + 4 * e) + at; }
-  __device__ __forceinline__ bool has(int e) const { return group + 4 * e < WINDOWS; }
+  // Whether it has the last four of the EACH.
+  __device__ __forceinline__ bool full() const { return top == 0; }
+  // The column of the windows that this thread holds.
+  __device__ __forceinline__ int column() const { return 4 * half + at; }
+  __device__ __forceinline__ bool has(int e) const {
+    return column() < P2 && (e + 1 < EACH || full());
+  }
 
-  // y[e][below][2 i + right]: of output 16 tile + row + 8 i, the pixels of window(e).
+  // y[e][below][2 i + right]: of output 16 tile + row + 8 i, the window in row top + e.
   __device__ __forceinline__ void run(float (&y)[EACH][2][4], const float* weights,
                                       const float* a) const {
 #pragma unroll
     for (int i = 0; i < EACH * 8; ++i) y[i / 8][i / 4 % 2][i % 4] = 0.f;
     const float4* fragment =
         reinterpret_cast<const float4*>(weights) + tile * STEPS * 32 + threadIdx.x % 32;
+    const float* from = a + at * PS + at_pixel(2 * top - 1, 8 * half - 1) + row;
 #pragma unroll
-    for (int s = 0; s < STEPS; ++s) {
-      const float4 k = fragment[s * 32];
-      const int off = s % 2 * 8 * PS + s / 2 / 3 * RS + s / 2 % 3;
+    for (int s = 0; s < 6; ++s) {  // a column of taps of eight channels
+      const int column = s / 2, eight = s % 2;
+      float4 k[3];
 #pragma unroll
-      for (int e = 0; e < EACH; ++e)
-        if (e + 1 < EACH || has(e))
+      for (int r = 0; r < 3; ++r) k[r] = fragment[((r * 3 + column) * 2 + eight) * 32];
+      const float* p = from + eight * 8 * PS + column;
 #pragma unroll
-          for (int t = 0; t < 2; ++t) {
-            const float* p = a + base[e] + off + t * RS;
-            mma8(y[e][t], k.x, k.y, k.z, k.w, p[0], p[4 * PS]);
-          }
+      for (int line = 0; line < 2 * EACH + 2; ++line) {
+        if (line >= 2 * EACH && !full()) continue;
+        const float b0 = p[line * RS], b1 = p[line * RS + 4 * PS];
+#pragma unroll
+        for (int r = 0; r < 3; ++r) {
+          const int out = line - r;
+          if (out < 0 || out >= 2 * EACH || (out / 2 + 1 == EACH && !full())) continue;
+          mma8(y[out / 2][out % 2], k[r].x, k[r].y, k[r].z, k[r].w, b0, b1);
+        }
+      }
     }
   }
 };
@@ -64,18 +84,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     second_conv(float* m, float* parts, float* known1, const float* products, int rows,
                 const float* parameters, const unsigned char* images, const i64* order,
                 const int* step, int batch) {
-  __shared__ __align__(16) float a[C1 * PS];
+  __shared__ __align__(16) float a[C1 * PS + XSIZE];  // and x; the weights are staged in it
   __shared__ __align__(16) float weights[C2 * K2];
-  __shared__ float x[XSIZE], known[KNOWN1];
+  __shared__ float known[KNOWN1];
   __shared__ double sums[PAIRS];
+  static_assert(C2 * OS <= C1 * PS + XSIZE, "staged weights fit");
+  float* x = a + C1 * PS;
   const Digits digits{images, nullptr, order, *step, batch};
   u32 word = digits.word(blockIdx.x);
+  stage_weights(a, parameters);
   first_statistics(known, sums, weights, products, rows, parameters, batch);
   if (blockIdx.x == 0 && threadIdx.x < KNOWN1) known1[threadIdx.x] = known[threadIdx.x];
-  for (int i = threadIdx.x; i < C2 * K2; i += THREADS)
-    weights[forward_at(i / K2, i % K2 / TAPS, i % TAPS)] = tf32(parameters[CONV2 + i]);
-  clear(x, XSIZE);
-  clear(a, C1 * PS);
+  put_weights(weights, a);
+  __syncthreads();
+  clear(a, C1 * PS + XSIZE);
   const FirstConv first(parameters, known);
   const SecondConv second;
   float sign[2], sum[2] = {}, square[2] = {};
@@ -94,8 +116,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     float* out = m + i64(b) * FLAT + (second.tile * 16 + second.row) * W2;
 #pragma unroll
     for (int e = 0; e < EACH; ++e) {
-      const int window = second.window(e);
-      if (window >= W2) continue;
+      if (!second.has(e)) continue;
+      const int window = (second.top + e) * P2 + second.column();
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const float v[4] = {y[e][0][2 * i], y[e][0][2 * i + 1], y[e][1][2 * i],
@@ -109,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     }
   }
   __syncthreads();
-  float(*over)[64] = reinterpret_cast<float(*)[64]>(x);  // [group][sum or square of an output]
+  float(*over)[64] = reinterpret_cast<float(*)[64]>(x);  // [part of the plane][sum or square of an output]
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
 #pragma unroll
@@ -122,7 +144,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int o = second.tile * 16 + second.row + i * 8;
-      over[second.group][o] = sum[i], over[second.group][C2 + o] = square[i];
+      const int part = threadIdx.x / 64;
+      over[part][o] = sum[i], over[part][C2 + o] = square[i];
     }
   __syncthreads();
   if (threadIdx.x < 64)

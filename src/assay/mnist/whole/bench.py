@@ -28,10 +28,22 @@ class Course:
     rate: float
     order: torch.Tensor
     """(BURST * batch,) int64: filled before each burst, read by all."""
+    feed: Any = None
+    """What brings the digits of a burst from the host, step by step; None: they are all there."""
 
     def part(self, step: int) -> torch.Tensor:
         """The digits of one step of a burst, a view of `order`."""
         return self.order[step * self.batch : (step + 1) * self.batch]
+
+    def arrive(self, step: int) -> None:
+        """Called before each step of a burst: its digits are there for what is launched next."""
+        if self.feed is not None:
+            self.feed.arrive(step)
+
+    def leave(self, step: int) -> None:
+        """Called after each step: its digits may be overwritten."""
+        if self.feed is not None:
+            self.feed.leave(step)
 
 
 def course(images: torch.Tensor, labels: torch.Tensor, batch: int, rate: float) -> Course:
@@ -60,10 +72,13 @@ def wait(device: str | torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def timed(run: Callable[[], Any]) -> float:
-    """Seconds of device time between two events around what `run` launches, launched beforehand."""
+def timed(run: Callable[[], Any], cycles: int = SPIN_CYCLES) -> float:
+    """Seconds of device time between two events around what `run` launches, launched beforehand.
+
+    cycles: of the busy wait; what the host has not launched when it ends is in the time.
+    """
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    torch.cuda._sleep(SPIN_CYCLES)
+    torch.cuda._sleep(cycles)
     begin.record()
     run()
     end.record()

@@ -104,7 +104,9 @@ class TorchSteps:
 
     def _burst(self) -> None:
         for s in range(BURST):
+            self.course.arrive(s)
             self.losses[s].copy_(self.step(self.course.part(s)))
+            self.course.leave(s)
 
     @property
     def run(self) -> Callable[[], None]:

@@ -37,10 +37,12 @@ class FastSteps:
 
     def _burst(self) -> None:
         self._now.zero_()
-        for _ in range(BURST):
+        for s in range(BURST):
+            self.course.arrive(s)
             self._step.forward(self._digits, self._now)
             self._step.backward(self._digits, self._now, 1)
             self._step.finish(self._now, 1, self.losses, self._rates, keep=False)
+            self.course.leave(s)
 
     @property
     def run(self) -> Callable[[], None]:
@@ -70,26 +72,37 @@ class FastSteps:
 class LayerSteps:
     """Bursts of a network whose layers are single kernels of one back end."""
 
-    def __init__(self, parameters: Mapping[str, torch.Tensor], course: Course, backend: str):
+    def __init__(
+        self,
+        parameters: Mapping[str, torch.Tensor],
+        course: Course,
+        backend: str,
+        *,
+        graph: bool = True,
+    ):
         self.net, self.course = Network(parameters, backend), course
         self.device, self.parameters = self.net.device, self.net.parameters
         self._given = {n: v.clone() for n, v in self.parameters.items()}
         self.losses = torch.zeros(BURST, device=course.images.device)
-        self._graph = captured(self._burst, warm=1)
+        self._graph = captured(self._burst, warm=1) if graph else None
+        if self._graph is None:
+            self._burst()
         self.reset()
 
     def _burst(self) -> None:
+        c = self.course
         for s in range(BURST):
-            c = self.course
+            c.arrive(s)
             x, y = self.net.load(c.images, c.labels, c.part(s))
             self.losses[s].copy_(self.net.forward(x, y))
             self.net.backward()
             self.net.update(c.rate)
+            c.leave(s)
 
     @property
     def run(self) -> Callable[[], None]:
         """Launches a burst."""
-        return self._graph.replay
+        return self._burst if self._graph is None else self._graph.replay
 
     def reset(self) -> None:
         """Back to the parameters given."""

@@ -39,6 +39,9 @@ PEERS: dict[str, Whole] = {
     "naive": Whole(
         lambda p, c: LayerSteps(p, c, "cuda"), "float32", ours=True, slow="takes long a step"
     ),
+    "naive, no graph": Whole(
+        lambda p, c: LayerSteps(p, c, "cuda", graph=False), "float32", ours=True, slow="takes long"
+    ),
     "eager": _torch(),
     "eager + graph": _torch(graph=True),
     "eager channels_last + graph": _torch(graph=True, channels_last=True),

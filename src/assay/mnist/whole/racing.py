@@ -15,6 +15,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any
 
 import torch
@@ -27,6 +28,7 @@ from ..model import Parameters, Sizes, initial
 from ..race import Peer, Ran
 from ..train import accuracy, order
 from .bench import BURST, Course, course, timed, wait
+from .energy import joules_or_why
 from .peers import AUTOTUNED, PEERS, Whole
 
 KINKS = 2.0
@@ -53,6 +55,10 @@ class Result:
     """Seconds of a step by the host's clock, launch and waiting included, median of 5 bursts."""
     bytes: Mapping[str, int]
     """Of device memory that making the peer took."""
+    joules: Mapping[str, float]
+    """Of a step, by NVML (energy.py): of ours that is first and the fastest other of its class."""
+    no_joules: str
+    """Why there are none, if there are none."""
 
 
 def chosen(names: Sequence[str], batch: int) -> tuple[dict[str, Whole], list[Absent]]:
@@ -94,8 +100,8 @@ def race(
     images = torch.from_numpy(data.train.images.copy()).to(device)
     labels = torch.from_numpy(data.train.labels.copy()).to(device)
     shared = course(images, labels, batch, rate)
-    orders = _orders(len(data.train), batch, steps // BURST + SETTLING, seed, device)
-    shared.order.copy_(orders[0])
+    bursts = orders(len(data.train), batch, steps // BURST + SETTLING, seed, device)
+    shared.order.copy_(bursts[0])
     judge = _judge(parameters, shared)
     made, agreed, sizes, firsts = {}, {}, {}, {}
     for name, peer in picked.items():
@@ -113,15 +119,16 @@ def race(
         made[name], firsts[name] = one, time.perf_counter() - begun
         sizes[name] = torch.cuda.memory_allocated() - before
     seen(f"racing {', '.join(made)}")
-    seconds, losses = _rounds(made, shared, orders, seed)
+    seconds, losses = _rounds(made, shared, bursts, seed)
     right = {name: accuracy(one, data.test) for name, one in made.items()}
     host = {name: _host(one) for name, one in made.items()}
+    energy = {name: joules_or_why(made[name]) for name in _measured(seconds, picked)}
     ran = tuple(
         Ran(
             name,
             _peer(picked[name], shared, device),
             {"total": tuple(seconds[name][SETTLING:])},
-            tuple(range(len(orders) - SETTLING)),
+            tuple(range(len(bursts) - SETTLING)),
             tuple(torch.cat(losses[name]).tolist()),
             right[name],
             agreed[name],
@@ -130,14 +137,26 @@ def race(
         )
         for name in made
     )
-    return Result(batch, ran, tuple(absent), host, sizes)
+    known = {name: found for name, (found, _) in energy.items() if found is not None}
+    why = next((why for found, why in energy.values() if found is None), "")
+    return Result(batch, ran, tuple(absent), host, sizes, known, why)
+
+
+def _measured(seconds: Mapping[str, Sequence[float]], peers: Mapping[str, Whole]) -> list[str]:
+    """Ours that is first, and the fastest other of its class of precision."""
+    ours = next((name for name in seconds if peers[name].ours), None)
+    if ours is None:
+        return []
+    precision = peers[ours].precision
+    others = [n for n in seconds if not peers[n].ours and peers[n].precision == precision]
+    return [ours, *sorted(others, key=lambda name: median(seconds[name]))[:1]]
 
 
 def _peer(whole: Whole, shared: Course, device: str) -> Peer:
     return Peer(lambda p: whole.make(p, shared), whole.precision, whole.ours, device)
 
 
-def _orders(count: int, batch: int, bursts: int, seed: int, device: str) -> list[torch.Tensor]:
+def orders(count: int, batch: int, bursts: int, seed: int, device: str) -> list[torch.Tensor]:
     """(BURST * batch,) int64 of each burst, on the device: epochs one after the other."""
     need, parts, epoch = bursts * BURST * batch, list[torch.Tensor](), 0
     while sum(map(len, parts)) < need:
@@ -166,13 +185,13 @@ def _judge(
 
 
 def _rounds(
-    made: Mapping[str, Any], shared: Course, orders: list[torch.Tensor], seed: int
+    made: Mapping[str, Any], shared: Course, bursts: list[torch.Tensor], seed: int
 ) -> tuple[dict[str, list[float]], dict[str, list[torch.Tensor]]]:
     """Seconds a step and losses of every burst."""
     seconds: dict[str, list[float]] = {name: [] for name in made}
     losses: dict[str, list[torch.Tensor]] = {name: [] for name in made}
     shuffle = random.Random(seed)
-    for digits in orders:
+    for digits in bursts:
         shared.order.copy_(digits)
         for name in shuffle.sample(list(made), len(made)):
             seconds[name].append(timed(made[name].run) / BURST)

@@ -9,6 +9,7 @@ test set is read once, after the last update, and decides nothing. The recipe wa
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, stdev
@@ -16,16 +17,19 @@ from typing import Any
 
 import torch
 
+from ...clock.statistics import ratio, verdict
 from ...errors import AssayError
 from ..data import Data
 from ..fast.network import Fast
 from ..fast.step import Digits
 from ..model import Parameters, Sizes, initial
 from ..train import accuracy
-from .bench import Course, captured, timed
+from .bench import SPIN_CYCLES, Course, captured, timed
 from .by_torch import TorchSteps
 
 MODE = "default"
+SPIN = 10 * SPIN_CYCLES
+"""Some 3 ms: a graph of 2,000 nodes takes the host longer than one of a burst."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,14 @@ class Recipe:
     momentum: float = 0.9
     smooth: float = 0.0
     warm: float = 0.2
+
+    @property
+    def said(self) -> str:
+        """The recipe in words."""
+        return (
+            f"{self.steps} steps of {self.batch}, rate to {self.peak:g} in the first "
+            f"{self.warm:.0%} and down to 0, Nesterov {self.momentum:g}, smoothing {self.smooth:g}"
+        )
 
     def rates(self) -> list[float]:
         """The rate of every step."""
@@ -59,6 +71,8 @@ class Trained:
     seconds: tuple[float, ...]
     accuracies: tuple[float, ...]
     ours: bool
+    made_seconds: float = 0.0
+    """What building, compiling and capturing took before."""
 
     @property
     def mean_seconds(self) -> float:
@@ -73,6 +87,33 @@ class Trained:
         z = NormalDist().inv_cdf(0.975)
         t = z + (z**3 + z) / (4 * (n - 1))  # first term of Student's t in 1 / degrees of freedom
         return mean, mean - t * stdev(self.accuracies) / math.sqrt(n)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Ours against the twin: its seconds over ours by seed, if both reach the accuracy."""
+
+    low: float
+    ratio: float
+    high: float
+    word: str
+    """faster, slower, same, cannot tell; or `no winner`."""
+    reasons: tuple[str, ...] = ()
+
+
+def compared(trained: Sequence[Trained], share: float) -> Comparison:
+    """Who trains faster to a mean share of test digits, if the lower ends of both reach it."""
+    ours, twin = (next(t for t in trained if t.ours == mine) for mine in (True, False))
+    low, middle, high = ratio(ours.seconds, ours.seeds, twin.seconds, twin.seeds)
+    reasons = tuple(
+        f"{t.name} reads {t.accuracy[0]:.3%}, at least {t.accuracy[1]:.3%} (95 %), "
+        f"which does not reach {share:.2%}"
+        for t in (ours, twin)
+        if not t.accuracy[1] >= share
+    )
+    return Comparison(
+        low, middle, high, "no winner" if reasons else verdict(low, middle, high), reasons
+    )
 
 
 class FastTraining:
@@ -173,11 +214,13 @@ def trainings(
     labels = torch.from_numpy(data.train.labels.copy()).to(device)
     order = torch.zeros(need, dtype=torch.int64, device=device)
     course = Course(images, labels, recipe.batch, recipe.peak, order)
-    made = {}
+    made, spent = {}, {}
     for name in names:
         seen(f"making {name}")
+        begun = time.perf_counter()
         order.zero_()
         made[name] = TRAINERS[name](initial(Sizes(), 0), course, recipe)
+        spent[name] = time.perf_counter() - begun
     seconds: dict[str, list[float]] = {name: [] for name in names}
     right: dict[str, list[float]] = {name: [] for name in names}
     generator = torch.Generator(device=device)
@@ -200,9 +243,12 @@ def trainings(
                 shuffled()
                 one.run()
 
-            seconds[name].append(timed(run))
+            seconds[name].append(timed(run, SPIN))
             right[name].append(accuracy(one, data.test))
     return [
-        Trained(name, tuple(seeds), tuple(seconds[name]), tuple(right[name]), name == "fast")
+        Trained(
+            *(name, tuple(seeds), tuple(seconds[name]), tuple(right[name]), name == "fast"),
+            spent[name],
+        )
         for name in names
     ]
