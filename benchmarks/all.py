@@ -1,6 +1,6 @@
 """Everything that a GPU has to show, one step after the other, each with its own time limit.
 
-    make bench-gpu, or python -m benchmarks.all [--steps clock,peers,gallery] [--limit 540]
+    make bench-gpu, or python -m benchmarks.all [--steps ruler,peers] [--limit 540] [--data DIR]
 
 A step that fails or runs out of time is told, and the next one begins; rows that it wrote stay. The
 whole ends after `--limit` seconds. Exit code 1 if a step failed.
@@ -12,7 +12,7 @@ import argparse
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Step:
 
 
 TESTS = ("pytest", "-m", "gpu", "-n", "0", "-p", "no:cacheprovider", "--timeout", "200")
+DATA = ("--data", "{data}")
 STEPS = {
     "clock-tests": Step(
         (*TESTS, "tests/test_clock_gpu.py", "tests/test_roofs_gpu.py"), 200, "the clock's GPU tests"
@@ -49,6 +50,19 @@ STEPS = {
     "gallery-verdicts": Step(
         ("benchmarks.gallery_verdicts", "--limit", "520"), 540, "the library judged on the GPU"
     ),
+    "mnist-tests": Step((*TESTS, "tests/test_mnist_gpu.py"), 200, "the fast step on the GPU"),
+    "mnist": Step(
+        ("benchmarks.mnist_race", "--limit", "420", *DATA), 480, "a training step against PyTorch's"
+    ),
+    "mnist-until": Step(
+        ("benchmarks.mnist_race", "--until", "--seeds", "50", *DATA), 200, "time to 99 %"
+    ),
+    "planted": Step(
+        ("benchmarks.explain_planted", "--prove", "--held-out", "--limit", "220"),
+        280,
+        "explanations against clocks and experiments",
+    ),
+    "fusion": Step(("benchmarks.fusion",), 60, "launches and traffic of a chain"),
     "show-tests": Step((*TESTS, "tests/test_show_gpu.py"), 200, "what the driver says of kernels"),
     "gpu-tests": Step((*TESTS, "tests"), 540, "all GPU tests"),
 }
@@ -59,6 +73,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", default=",".join(STEPS), help="by comma, in this order")
     parser.add_argument("--limit", type=float, default=3600, help="seconds for all of them")
+    parser.add_argument("--data", default="", help="folder of MNIST's IDX files; else the sample")
     given = parser.parse_args()
     unknown = set(given.steps.split(",")) - set(STEPS)
     if unknown:
@@ -69,10 +84,16 @@ def main() -> None:
         if left < 10:
             print(f"== {name}: not run, {left:.0f} s are left", flush=True)
             failed.append(name)
-        elif not ran(name, STEPS[name], left):
+        elif not ran(name, with_data(STEPS[name], given.data), left):
             failed.append(name)
     print(f"== failed: {', '.join(failed)}" if failed else "== all steps done", flush=True)
     raise SystemExit(bool(failed))
+
+
+def with_data(step: Step, folder: str) -> Step:
+    """The step with this folder of digits, or without one."""
+    words = step.words if folder else tuple(word for word in step.words if word not in DATA)
+    return replace(step, words=tuple(word.format(data=folder) for word in words))
 
 
 def ran(name: str, step: Step, left: float) -> bool:

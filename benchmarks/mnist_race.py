@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -91,10 +92,14 @@ def _given() -> argparse.Namespace:
     parser.add_argument("--recipe", type=json.loads, default={}, help="JSON of fields of Recipe")
     parser.add_argument("--quick", action="store_true", help="batch 1024 alone")
     parser.add_argument("--limit", type=float, default=240, help="seconds, building included")
-    parser.add_argument("--to", type=Path, default=Path("mnist_race.jsonl"))
+    parser.add_argument("--to", type=Path, help="default: benchmarks/results/<card>")
     given = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("no GPU here: this race needs one")
+    if given.to is None:
+        card = re.sub(r"[^a-z0-9]+", "-", torch.cuda.get_device_name().lower()).strip("-")
+        given.to = Path(__file__).parent / "results" / card / "mnist_race.jsonl"
+        given.to.parent.mkdir(parents=True, exist_ok=True)
     return given
 
 
