@@ -98,7 +98,7 @@ UNSEEN = {
 }
 """The kernels that the model has never seen, with their small cases."""
 MISSED = {"row_total", "product", "scatter"}
-"""Of which it names no cause, as docs/explain.md states: not tuned on, so not mended here."""
+"""Of which it names no cause, as docs/prove.md states: not tuned on, so not mended here."""
 
 
 @pytest.mark.full

@@ -250,6 +250,9 @@ def explain(
     prove: Annotated[
         bool, typer.Option("--prove", help="Try the first findings by experiments on the GPU.")
     ] = False,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", help="Draw the roofline in this .svg file.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Why it is as fast as it is, and what would make it faster: causes with their evidence."""

@@ -20,7 +20,9 @@ from ..explain.experiments.judging import Trial
 from ..explain.experiments.proving import prove
 from ..explain.experiments.text import lines as lines_of_trials
 from ..explain.gathering import Wanted, chosen, facts_of
+from ..explain.picture import svg
 from ..explain.recorded import of_file, of_rows, timed
+from ..explain.roofline import roofline
 from ..explain.text import lines
 from ..rows import find_run, read
 from ..session import Session
@@ -41,12 +43,15 @@ class Options:
     arch: str = ""
     run: str = ""
     prove: bool = False
+    picture: Path | None = None
     as_json: bool = False
 
 
 def run(given: Options) -> int:
     """Prints it; exit code 0, or 3 where too little is known to explain anything."""
     path = Path(given.what)
+    if given.picture is not None and given.picture.suffix != ".svg":
+        raise AssayError(f"drawing {given.picture}: the picture is SVG; name a file ending in .svg")
     if RUN.fullmatch(given.what):
         if given.variant or given.case or given.prove:
             raise AssayError(
@@ -57,6 +62,10 @@ def run(given: Options) -> int:
         if given.prove:
             raise AssayError(
                 f"explaining {given.what}: --prove goes with a TARGET, not a recording"
+            )
+        if given.picture is not None:
+            raise AssayError(
+                f"explaining {given.what}: --picture goes with a TARGET or a run, not a recording"
             )
         return _file(path)
     if not given.variant:
@@ -164,7 +173,21 @@ def _print(
         print("\n".join([*([""] if number else []), *lines(one)]))
         if trials is not None:
             print("\n".join(["", *lines_of_trials(trials)]))
+    if given.picture is not None:
+        _draw(found, given.picture)
     return 0 if any(one.bound for one in found) else 3
+
+
+def _draw(found: list[Explanation], to: Path) -> None:
+    """Writes the roofline; where it lies, and what has no point in it, go beside the results."""
+    made = roofline(found)
+    try:
+        to.write_text(svg(made))
+    except OSError as error:
+        raise AssayError(f"drawing {to}: {error.strerror}") from None
+    print(f"assay: roofline: {to}", file=sys.stderr)
+    for reason in made.absent:
+        print(f"assay: no point: {reason}", file=sys.stderr)
 
 
 def as_data(found: Explanation) -> dict[str, Any]:
