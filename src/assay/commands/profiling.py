@@ -20,12 +20,12 @@ from ..inside.profiling import tools
 from ..inside.profiling.timeline import Schedule, draw, lines, recorded
 from ..inside.reading.files import summary
 from ..pipeline import chosen_device
-from ..rows import RUNS
+from ..rows import home
 from ..session import Session
 from ..target import Target, parse
 from ..ways import DEFAULT_ARCH
 
-KEPT = RUNS.parent / "profiles"
+KEPT = "profiles"
 
 
 @dataclass(frozen=True)
@@ -142,12 +142,10 @@ def _folder(given: Options, wanted: Wanted) -> Path:
     if given.to is not None:
         given.to.mkdir(parents=True, exist_ok=True)
         return given.to
-    KEPT.mkdir(parents=True, exist_ok=True)
-    ignore = KEPT.parent / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n")
+    kept = home(Path()) / KEPT
+    kept.mkdir(exist_ok=True)
     stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d-%H%M%S-%f")
     name = "".join(c if c.isalnum() else "-" for c in f"{wanted.op.name}-{wanted.variant}")
-    made = KEPT / f"{stamp}-{name}"
+    made = kept / f"{stamp}-{name}"
     made.mkdir()
     return made

@@ -60,9 +60,9 @@ def svg(made: Roofline) -> str:
         *_slope(axes, made, made.card.l2, "cache", "L2", "estimated"),
         *_slope(axes, made, made.card.dram, "memory", "DRAM", _source(made)),
     ]
-    for one in made.ceilings:
-        y = axes.down(one.rate)
-        name = f"{one.name} {rated(one.rate, 'FLOP')} ({one.source})"
+    for ceiling in made.ceilings:
+        y = axes.down(ceiling.rate)
+        name = f"{ceiling.name} {rated(ceiling.rate, 'FLOP')} ({ceiling.source})"
         parts.append(_line(LEFT, y, LEFT + WIDE, y, "arithmetic", 2))
         parts.append(_words(LEFT + WIDE, y - 5, name, "arithmetic", 'text-anchor="end"'))
     for number, one in enumerate(made.points, 1):
