@@ -222,7 +222,10 @@ def profile(
     ncu: Annotated[bool, typer.Option("--ncu", help="Counters by Nsight Compute.")] = False,
     nsys: Annotated[bool, typer.Option("--nsys", help="Print Nsight Systems' commands.")] = False,
     read: Annotated[
-        Path | None, typer.Option("--read", help="Of another tool: .json, .ncu-rep, CSV, SQLite.")
+        Path | None,
+        typer.Option(
+            "--read", help="Of another tool: .json, .ncu-rep, CSV, SQLite, tables of nsys."
+        ),
     ] = None,
     to: Annotated[Path | None, typer.Option("--to", help="Keep files in this folder.")] = None,
 ) -> None:

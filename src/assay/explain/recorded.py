@@ -112,6 +112,7 @@ def of_file(path: Path, rows: int = 10) -> Iterator[str]:
     Raises AssayError for a file that is none of them, NotRun where a package is missing.
     """
     from ..inside.reading.files import read, summary
+    from ..inside.reading.nsys_stats import Stats
     from ..inside.reading.trace import Trace
     from .peers import of_kernel, of_trace
 
@@ -120,6 +121,10 @@ def of_file(path: Path, rows: int = 10) -> Iterator[str]:
     yield ""
     if isinstance(found, Trace):
         yield from of_trace(found)
+        return
+    if isinstance(found, Stats):
+        yield "  not known: who waits for whom, since sums have no gaps between kernels; the SQLite"
+        yield "    export of the same recording has (nsys export --type=sqlite)"
         return
     if not found.kernels:
         raise AssayError(f"explaining {path}: it holds no kernel")
