@@ -220,6 +220,9 @@ def profile(
         bool, typer.Option("--flame", help="With Python's stacks, and a flame graph as SVG.")
     ] = False,
     ncu: Annotated[bool, typer.Option("--ncu", help="Counters by Nsight Compute.")] = False,
+    drill: Annotated[
+        bool, typer.Option("--drill", help="A timeline, then ncu on its hottest kernels.")
+    ] = False,
     nsys: Annotated[bool, typer.Option("--nsys", help="Print Nsight Systems' commands.")] = False,
     read: Annotated[
         Path | None,
