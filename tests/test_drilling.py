@@ -12,9 +12,8 @@ import pytest
 
 from assay.commands import profiling
 from assay.errors import AssayError, NotRun
-from assay.inside.profiling import drilling, tools
+from assay.inside.profiling import RANGE, drilling, tools
 from assay.inside.profiling.drilling import drill, hottest, plain
-from assay.inside.profiling.recording import RANGE
 from assay.inside.profiling.timeline import Recorded, Schedule
 from assay.inside.reading.trace import Trace, read_trace
 

@@ -89,8 +89,10 @@ class Answer:
 def _rows(given: Options) -> Iterator[Answer]:
     """Of every timed row; what is predicted of a run kept here is remembered."""
     for row, gpu, found in explained(read(find_run(given.what))):
-        theirs = gpu is None or given.what.endswith(".jsonl")
-        yield Answer(found, None if theirs else remember(row, gpu, found))
+        if gpu is None or given.what.endswith(".jsonl"):
+            yield Answer(found)
+        else:
+            yield Answer(found, remember(row, gpu, found))
 
 
 def _target(given: Options) -> int:

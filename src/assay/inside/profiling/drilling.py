@@ -18,8 +18,7 @@ from ..reading.ncu import Report
 from ..reading.spans import Span
 from ..reading.table import work_table
 from ..reading.trace import Trace
-from . import tools
-from .recording import RANGE
+from . import RANGE, tools
 
 MOST = 3
 """Kernels that are drilled into."""
