@@ -21,6 +21,8 @@ DARK = {"paper": "#16181c", "ink": "#e8e8e8", "grid": "#3a3f47", "memory": "#7db
     "arithmetic": "#f0907d",
     "point": "#c9a6f2",
 }
+INDENT = "\u2003"
+"""A wide space: SVG drops plain ones at the begin of a text."""
 VISIBLE = 0.1
 """Of a logarithm: a tenth more bytes."""
 LINES = ("grid", "memory", "cache", "arithmetic", "point")
@@ -74,7 +76,8 @@ def svg(made: Roofline) -> str:
 
 def _said(made: Roofline) -> Iterator[tuple[str, str]]:
     for number, one in enumerate(made.points, 1):
-        yield "point", f"{number}  {text(one)}"
+        yield "point", f"{number}  {one.label}"
+        yield "ink", f"{INDENT}{text(one)}"
     if any(map(_apart, made.points)):
         yield "ink", "square: the same call by the bytes that it asks of L2 (counted)"
     for reason in made.absent:
@@ -87,7 +90,7 @@ def text(one: Point) -> str:
     limit = ""
     if one.limit is not None:
         limit = f", {one.rate / one.limit:.0%} of what {one.bound} allows"
-    return f"{one.label}: {one.intensity:.3g} FLOP/B, {rated(one.rate, 'FLOP')} ({how}){limit}"
+    return f"{one.intensity:.3g} FLOP/B, {rated(one.rate, 'FLOP')} ({how}){limit}"
 
 
 def _axes(made: Roofline) -> Axes:
@@ -128,8 +131,9 @@ def _slope(
     y1, y2 = axes.down(low * rate), axes.down(high * rate)
     angle = math.degrees(math.atan2(y2 - y1, x2 - x1))
     yield _line(x1, y1, x2, y2, kind, 2)
-    x, y = x1 + 0.08 * (x2 - x1), y1 + 0.08 * (y2 - y1)
-    turned = f'transform="rotate({angle:.1f} {x:.1f} {y:.1f})"'
+    # Near its upper end: calls that memory bounds lie along the lower one.
+    x, y = x2 - 0.04 * (x2 - x1), y2 - 0.04 * (y2 - y1)
+    turned = f'text-anchor="end" transform="rotate({angle:.1f} {x:.1f} {y:.1f})"'
     yield _words(x, y - 6, f"{name} {rated(rate)} ({source})", kind, turned)
 
 
@@ -141,7 +145,7 @@ def _point(axes: Axes, number: int, one: Point) -> Iterator[str]:
         yield _line(at, y, x, y, "point", 1, 'stroke-dasharray="3 3"')
         yield f'<rect class="l-point" x="{at - 4:.1f}" y="{y - 4:.1f}" width="8" height="8"/>'
     fill = "point" if one.measured else "l-point"
-    head = f"<g><title>{escape(text(one))}</title>"
+    head = f"<g><title>{escape(f'{one.label}: {text(one)}')}</title>"
     yield f'{head}<circle class="{fill}" cx="{x:.1f}" cy="{y:.1f}" r="5"/></g>'
     yield _words(x + 8, y + 14, str(number), "point", 'font-weight="bold"')
 
