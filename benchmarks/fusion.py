@@ -14,10 +14,13 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 
 import assay
+from assay.ops.scale_bias import sigmoid_scale_bias
 from assay.session import Session
 from benchmarks.first_operators import RESULTS, card
 
@@ -72,10 +75,8 @@ def measured(n: int, fused: Callable[..., object]) -> dict[str, float]:
 
 def main() -> None:
     """Prints and keeps the lines."""
-    from tempfile import TemporaryDirectory
-
-    fused = assay.torch_op("sigmoid_scale_bias", VARIANT)
-    with TemporaryDirectory() as logs, Session(logs) as session:
+    fused = assay.torch_op(sigmoid_scale_bias, VARIANT, "eager")
+    with TemporaryDirectory() as logs, Session(Path(logs)) as session:
         place = RESULTS / card(session.machine())
     place.mkdir(parents=True, exist_ok=True)
     with (place / "fusion.jsonl").open("w") as file:

@@ -84,14 +84,18 @@ def test_the_period_cancels_what_every_replay_costs() -> None:
     assert not bent.straight
 
 
+READ = {"in use": 5.8e-6, "events": 5.85e-6, "raw window": 8e-6, "graph": 8.1e-6}
+
+
 def table(**changes: object) -> Ruler:
     given: dict[str, object] = dict(
         machine="m",
         device="cuda:0",
         processes=4,
-        bias=(Bias(length=5e-6, true=5.8e-6, readings={"events": 5.85e-6, "raw window": 8.1e-6}),),
+        bias=(Bias(length=5e-6, true=5.8e-6, readings=READ),),
         alarms=(alarms(LENGTH, 0.01, [series(0, 0.01)], [series(1, 0.01)]),),
         repeats=(Repeat(length=2e-5, medians=(2e-5, 2.001e-5, 2.002e-5)),),
+        cycles=(Repeat(length=2e-5, medians=(2e-5, 2e-5, 2.01e-5)),),
         flush={"bytes": 1 << 24, "hot": 6e-6, "flushed": 1e-5, "flushed twice": 1.01e-5},
         seconds=20.0,
         time="",
@@ -103,10 +107,11 @@ def test_the_table_marks_what_is_off_and_fits_the_page() -> None:
     lines = list(ruler.text(table()))
     assert all(len(line) <= 80 for line in lines), lines
     (bias,) = [line for line in lines if line.startswith("    5.8 us")]
+    assert "+0 ns (+0.00 %) " in bias
     assert "+50 ns (+0.86 %) " in bias
     assert bias.rstrip().endswith("+2300 ns (+39.66 %) !")
     assert any("0 of 50 equal pairs told apart (<= 5.82 %)" in line for line in lines)
-    assert any("within 0.100 %" in line for line in lines)
+    assert any("within 0.100 %; of a spin in cycles 0.500 %" in line for line in lines)
     assert lines[-1].startswith("flush: proven")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +19,7 @@ from assay.explain import Explanation, Finding
 from assay.explain.cards import of_architecture
 from assay.explain.experiments import arithmetic, child, entry, proving
 from assay.explain.experiments.catalogue import ALL, BY_NAME, DEVICE, of_cause
-from assay.explain.experiments.driver import assembled, packed
+from assay.explain.experiments.driver import Driver, assembled, packed
 from assay.explain.experiments.judging import (
     CANNOT,
     CONFIRMED,
@@ -34,6 +36,7 @@ from assay.explain.experiments.text import lines
 from assay.explain.model import Facts
 from assay.processes import Ended
 from assay.simt import Watch
+from assay.simt.adapters import Compiled
 from assay.target import parse
 
 CARD = Card(132, 228 << 10, 227 << 10)
@@ -440,3 +443,24 @@ def test_the_child_loads_warms_and_samples_all_of_them(monkeypatch: pytest.Monke
     assert [m["not_tried"] for m in sent if "not_tried" in m] == ["no atomics"]
     assert loaded == ["down"] * 3
     assert "16 registers" in done[0]["said"]
+
+
+def test_a_launch_holds_the_arguments_that_it_points_to() -> None:
+    seen: list[bytes] = []
+
+    def start(function: object, *rest: object) -> int:
+        pointers = rest[8]
+        assert isinstance(pointers, ctypes.Array)
+        seen.append(b"".join(ctypes.string_at(p, 8) for p in pointers))
+        return 0
+
+    made = Driver.__new__(Driver)
+    made._cuda = types.SimpleNamespace(cuLaunchKernel=start)
+    one = Launched(Compiled("k", "", "sm_90", "cuda"), (1, 1, 1), (1, 1, 1), (), 0)
+    launch = made.prepared(ctypes.c_void_p(), one, [b"argument", b"number 2"])
+    del made
+    gc.collect()
+    filled = [ctypes.create_string_buffer(b"x" * 8, 8) for _ in range(1000)]  # over what was freed
+    launch(0)
+    assert seen == [b"argumentnumber 2"]
+    assert len(filled) == 1000

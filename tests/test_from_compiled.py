@@ -313,9 +313,9 @@ def test_files_are_written_once(tmp_path: Path) -> None:
     there = tmp_path / "there.py"
     there.write_text("")
     with pytest.raises(AssayError, match="it is there already"):
-        beginning._new(there)
+        beginning.new_module(there)
     with pytest.raises(AssayError, match="name of a Python module"):
-        beginning._new(tmp_path / "a-b.py")
+        beginning.new_module(tmp_path / "a-b.py")
     with pytest.raises(AssayError, match="give a file of your own"):
         beginning.fork("square", [], tmp_path / "new.py")
     with pytest.raises(AssayError, match="the lineage of square"):

@@ -207,3 +207,23 @@ def test_the_fork_server_never_starts_cuda(judge: Judge, session: Session) -> No
     opened = [os.readlink(link) for link in server.iterdir()]
     assert opened
     assert not [path for path in opened if path.startswith("/dev/nvidia")]
+
+
+SHARED = """
+@op.launcher("cuda/shared", source='''
+extern "C" __global__ void doubled(float* y, const float* x, int n) {
+  extern __shared__ float held[];
+  const int i = blockIdx.x * 256 + threadIdx.x, far = 49_152 + threadIdx.x;
+  held[far] = i < n ? 2 * x[i] : 0.f;
+  __syncthreads();
+  if (i < n) y[i] = held[far];
+}
+''')
+def shared(k, y, x):
+    k["doubled"](grid=-(-x.numel() // 256), block=256, shared=200_000)(y, x, x.numel())
+""".replace("49_152", "49152")
+
+
+def test_a_block_may_have_more_shared_memory_than_the_default(judge: Judge) -> None:
+    for row in rows_of(gpu(judge, SHARED, variants=("eager", "cuda/shared")), "cuda/shared"):
+        assert row.word == "right", row.reason

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from .. import cache, hardware
-from ..errors import BuildError
+from ..errors import BuildError, LaunchError
 from ..types import Compiled, Counters
 from . import NO_GPU, Here, Job, Loaded, watches
 from .launch import (
@@ -345,6 +345,8 @@ class Module:
         self._built, self._job = built, job
         self._kernels: dict[str, Any] = {}
         self._streams: dict[int, Any] = {}
+        self._allowed: dict[str, int] = {}
+        """Bytes of dynamic shared memory that a kernel may have, where that is more than usual."""
         self.type = type_of
         self._load(built)
 
@@ -391,7 +393,25 @@ class Module:
         if current.cuda_stream not in self._streams:
             self._streams[current.cuda_stream] = self._device.create_stream(current)
         stream = self._streams[current.cuda_stream]
-        if over:
-            kernel.attributes.max_dynamic_shared_size_bytes = launch.shared
+        if over and self._allowed.get(launch.name, 0) < launch.shared:
+            allow_shared(kernel, launch.shared, self._device.device_id)
+            self._allowed[launch.name] = launch.shared
         config = LaunchConfig(grid=launch.grid, block=launch.block, shmem_size=launch.shared)
         start(stream, config, kernel, *args)
+
+
+def allow_shared(kernel: Any, shared: int, device: int) -> None:
+    """Lets a block of a cuda.core kernel have so many bytes of dynamic shared memory.
+
+    cuda.core shows the attribute and, in most versions, can't set it. Raises LaunchError.
+    """
+    from cuda.bindings import driver
+
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    handle = getattr(kernel, "handle", None) or kernel._handle
+    if isinstance(handle, driver.CUfunction):
+        (status,) = driver.cuFuncSetAttribute(handle, attribute, shared)
+    else:
+        (status,) = driver.cuKernelSetAttribute(attribute, shared, handle, driver.CUdevice(device))
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise LaunchError(f"{shared:,} bytes of dynamic shared memory are refused: {status.name}")

@@ -58,7 +58,7 @@ class Driver:
     def __init__(self) -> None:
         self._cuda = ctypes.CDLL("libcuda.so.1")
         self._kept: list[Any] = []
-        """Cubins and arguments that launches point to."""
+        """Cubins, which their kernels are loaded from."""
 
     def function(self, cubin: bytes, name: str) -> ctypes.c_void_p:
         """A kernel of a cubin."""
@@ -92,11 +92,10 @@ class Driver:
         """A launch on a stream, as a function of the stream's number."""
         buffers = [ctypes.create_string_buffer(arg, len(arg)) for arg in args]
         pointers = (ctypes.c_void_p * max(1, len(buffers)))(*map(ctypes.addressof, buffers))
-        self._kept.append((buffers, pointers))
         sizes = [ctypes.c_uint(n) for n in (*one.grid, *one.block, one.shared)]
         start = self._cuda.cuLaunchKernel
 
-        def launch(stream: int) -> None:
+        def launch(stream: int, _: Any = buffers) -> None:  # which the pointers point to
             status = start(function, *sizes, ctypes.c_void_p(stream), pointers, None)
             if status:
                 raise RuntimeError(f"cuLaunchKernel failed with CUDA error {status}")

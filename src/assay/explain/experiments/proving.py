@@ -22,6 +22,8 @@ FINDINGS = 3
 """The first ones of an explanation are tried."""
 SECONDS = 3.0
 """Of sampling, in all, beyond the fewest rounds."""
+TAIL = 12
+"""Lines of a child's log that say why it ended."""
 DEADLINE = 60.0
 """Between two messages of the child."""
 NONE = "no experiment that there is tries this cause"
@@ -113,7 +115,7 @@ def _try(
         except Ended as ended:
             if session.stopped.is_set():
                 raise
-            how = f"it ended its process with {ended.status.label}: {session.log_tail(name, 1)}"
+            how = f"it ended its process with {ended.status.label}: {session.log_tail(name, TAIL)}"
     if not now:  # the unchanged call, or all of them in turn
         reasons |= {one.name: f"while no single one ran: {how}" for one in left}
         return None
