@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import xml.etree.ElementTree
 from pathlib import Path
@@ -171,6 +172,9 @@ def test_a_run_is_drawn_from_the_command_line(
     explaining.run(options)
     said = capsys.readouterr()
     assert all(line.startswith("{") for line in said.out.splitlines())
+    placed, absent = (json.loads(line) for line in said.out.splitlines())
+    assert placed["point"]["intensity"] == pytest.approx(1 / 8)
+    assert (absent["point"], absent["no_point"]) == (None, "its Op states no FLOP")
     assert f"roofline: {to}" in said.err
     assert "no point: copy  cuda/k  n=16777216: its Op states no FLOP" in said.err
     assert "DRAM 4,100 GB/s (measured)" in to.read_text()

@@ -208,3 +208,14 @@ def test_runs_are_explained_and_the_next_one_says_what_came_of_it(
     monkeypatch.chdir(elsewhere)
     explaining.run(explaining.Options(str(folder / "rows.jsonl")))
     assert not [*elsewhere.iterdir()]
+
+
+def test_where_nothing_can_be_kept_the_explanation_still_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".assay").write_text("a file in the way")
+    before = made("a", 10)
+    found = of(before, SLOW)
+    assert explaining._remembered(before, GPU, found) is None
+    assert "the prediction is not kept: " in capsys.readouterr().err

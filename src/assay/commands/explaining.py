@@ -26,7 +26,7 @@ from ..explain.picture import svg
 from ..explain.predictions import Outcome, remember
 from ..explain.predictions import text as text_of_outcome
 from ..explain.recorded import explained, of_file, timed
-from ..explain.roofline import roofline
+from ..explain.roofline import Point, point, roofline
 from ..explain.text import WIDTH, lines
 from ..rows import find_run, read
 from ..session import Session
@@ -92,7 +92,16 @@ def _rows(given: Options) -> Iterator[Answer]:
         if gpu is None or given.what.endswith(".jsonl"):
             yield Answer(found)
         else:
-            yield Answer(found, remember(row, gpu, found))
+            yield Answer(found, _remembered(row, gpu, found))
+
+
+def _remembered(row: Row, gpu: GPU, found: Explanation) -> Outcome | None:
+    """Where nothing can be kept, the explanation still stands, and it is said."""
+    try:
+        return remember(row, gpu, found)
+    except OSError as error:
+        print(f"assay: the prediction is not kept: {error}", file=sys.stderr)
+        return None
 
 
 def _target(given: Options) -> int:
@@ -111,7 +120,7 @@ def _target(given: Options) -> int:
             said = f"speed: not measured here; rates are those of the {card.source}"
             facts = replace(facts, unknown=(*facts.unknown, said))
         found = explain(facts)
-        answer = Answer(found, remember(known.row, known.gpu, found) if known else None)
+        answer = Answer(found, _remembered(known.row, known.gpu, found) if known else None)
         if not given.prove:
             return _print([answer], given)
         if gpu is None:
@@ -231,7 +240,7 @@ def _draw(found: list[Explanation], to: Path) -> None:
 
 def as_data(found: Explanation) -> dict[str, Any]:
     """An explanation as JSON has it: the conclusion, findings and model, without the raw counts."""
-    facts = found.facts
+    facts, at = found.facts, point(found)
     return {
         "op": facts.op,
         "variant": facts.label,
@@ -245,5 +254,7 @@ def as_data(found: Explanation) -> dict[str, Any]:
         "sound": found.sound,
         "findings": [dataclasses.asdict(one) for one in found.findings],
         "costs": found.costs,
+        "point": dataclasses.asdict(at) if isinstance(at, Point) else None,
+        "no_point": "" if isinstance(at, Point) else at,
         "unknown": list(facts.unknown),
     }
