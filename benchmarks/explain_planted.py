@@ -7,9 +7,10 @@ schedule on the largest case; explain sees the slow one's row and counts. A caus
 it is the first finding, the twin is faster, and the predicted gain within FACTOR of the true one.
 --prove: the first finding is tried by experiments too; a cause is confirmed if it is the true one
 and an experiment that tries it came true.
-Printed: a line for each kernel as it is known, the confusion table, and how many causes count and
-are confirmed; --to keeps the lines. What fails, or comes after --limit seconds, is a line with its
-reason. Exit code 0 if all causes count and no sound kernel is advised, else 1; 3 without a GPU.
+Printed: a line for each kernel as it is known, the confusion table, how many causes count and are
+confirmed, and how much advice is wrong; --to keeps the lines. What fails, or comes after --limit
+seconds, is a line with its reason. Exit code 0 if all causes count and no sound kernel is advised,
+else 1; 3 without a GPU.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ def of_one(bench: Bench, one: One, ones: list[One], rows: dict[str, Row], provin
     found = bench.explained(one, row)
     first = found.findings[0] if found.findings else None
     said: Said = {
-        "found": first.cause if first else "" if found.bound else "not explained",
+        "found": first.cause if first else "" if found.bound else UNEXPLAINED,
         "seconds": row.timing.median if row.timing else None,
         "predicted": first.gain if first else None,
         "sentence": found.sentence,
@@ -201,21 +202,46 @@ def every_line(
                 yield {"kernel": one.known, "cause": one.cause, "held_out": one.held_out, **lost}
 
 
+UNANSWERED = ("failed", "not run")
+UNEXPLAINED = "not explained"
+"""The model saw that the measured time has a cause, and not which."""
+
+
 def summary(said: list[Said], proving: bool) -> Iterator[str]:
-    """The confusion tables and the counts."""
+    """The confusion tables and the counts; what has no answer is in neither, and is counted."""
     for held, title in ((False, "the model was tuned on"), (True, "it has never seen")):
         some = [s for s in said if bool(s["held_out"]) == held]
         if not some:
             continue
+        answered = [s for s in some if s["found"] not in UNANSWERED]
         yield f"kernels that {title}:"
-        yield from table([(str(s["cause"]), str(s["found"])) for s in some])
-        planted_ = [s for s in some if s["cause"]]
-        good, named = (sum(bool(s["counts"]) for s in planted_), 0)
-        named = sum(s["cause"] == s["found"] for s in planted_)
-        yield f"{named} of {len(planted_)} causes named, {good} count (gain within {FACTOR})"
+        yield from table([(str(s["cause"]), str(s["found"])) for s in answered])
+        slow = [s for s in answered if s["cause"]]
+        named = sum(s["cause"] == s["found"] for s in slow)
+        good = sum(bool(s["counts"]) for s in slow)
+        yield f"{named} of {len(slow)} causes named, {good} count (gain within {FACTOR})"
+        yield from wrong(answered)
         if proving:
-            came = sum(bool(s.get("confirmed")) for s in planted_)
-            yield f"{came} of {len(planted_)} confirmed by experiment"
+            came = sum(bool(s.get("confirmed")) for s in slow)
+            yield f"{came} of {len(slow)} confirmed by experiment"
+        if len(answered) < len(some):
+            lost = [s for s in some if s["found"] in UNANSWERED]
+            yield f"{len(lost)} without an answer: {', '.join(str(s['kernel']) for s in lost)}"
+
+
+def wrong(answered: list[Said]) -> Iterator[str]:
+    """Wrong advice: on what is sound, and for another cause than the true one. Silence about a
+    slow kernel is no advice, and is told apart."""
+    sound = [s for s in answered if not s["cause"]]
+    slow = [s for s in answered if s["cause"] and s["found"] != s["cause"]]
+    advised = sum(s["found"] not in ("", UNEXPLAINED) for s in sound)
+    other = sum(s["found"] not in ("", UNEXPLAINED) for s in slow)
+    praised = sum(s["found"] == "" for s in slow)
+    yield (
+        f"wrong advice: {advised + other} ({advised} of {len(sound)} sound kernels advised, "
+        f"{other} slow ones given another cause); {praised} slow ones called sound, "
+        f"{len(slow) - other - praised} not explained"
+    )
 
 
 def main() -> int:

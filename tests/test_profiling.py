@@ -11,8 +11,7 @@ import pytest
 
 from assay.commands import profiling
 from assay.errors import AssayError, NotRun
-from assay.inside.profiling import tools
-from assay.inside.profiling.recording import RANGE
+from assay.inside.profiling import RANGE, tools
 from assay.inside.profiling.timeline import Schedule, draw, lines, recorded
 from assay.inside.reading.operators import operators
 from assay.inside.reading.timeline import timeline

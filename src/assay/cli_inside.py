@@ -220,9 +220,15 @@ def profile(
         bool, typer.Option("--flame", help="With Python's stacks, and a flame graph as SVG.")
     ] = False,
     ncu: Annotated[bool, typer.Option("--ncu", help="Counters by Nsight Compute.")] = False,
+    drill: Annotated[
+        bool, typer.Option("--drill", help="A timeline, then ncu on its hottest kernels.")
+    ] = False,
     nsys: Annotated[bool, typer.Option("--nsys", help="Print Nsight Systems' commands.")] = False,
     read: Annotated[
-        Path | None, typer.Option("--read", help="Of another tool: .json, .ncu-rep, CSV, SQLite.")
+        Path | None,
+        typer.Option(
+            "--read", help="Of another tool: .json, .ncu-rep, CSV, SQLite, tables of nsys."
+        ),
     ] = None,
     to: Annotated[Path | None, typer.Option("--to", help="Keep files in this folder.")] = None,
 ) -> None:
@@ -250,6 +256,9 @@ def explain(
     prove: Annotated[
         bool, typer.Option("--prove", help="Try the first findings by experiments on the GPU.")
     ] = False,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", help="Draw the roofline in this .svg file.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Why it is as fast as it is, and what would make it faster: causes with their evidence."""

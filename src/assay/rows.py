@@ -102,15 +102,22 @@ def _allow(node: Any, special: dict[str, Any]) -> Any:
     return {name: _allow(item, special) for name, item in node.items()}
 
 
+def home(root: Path | None = None) -> Path:
+    """The folder `.assay` of a project, made if need be, with its files out of git's sight."""
+    made = (root or Path.cwd()) / RUNS.parent
+    made.mkdir(parents=True, exist_ok=True)
+    ignore = made / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n")
+    return made
+
+
 class Run:
     """One run's file: a machine line, then rows, each written as soon as it is known."""
 
     def __init__(self, root: Path | None = None):
-        self.root = (root or Path.cwd()) / RUNS
-        self.root.mkdir(parents=True, exist_ok=True)
-        ignore = self.root.parent / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n")
+        self.root = home(root) / RUNS.name
+        self.root.mkdir(exist_ok=True)
         self.folder = self._fresh()
         self.path = self.folder / "rows.jsonl"
         self.path.touch()

@@ -6,6 +6,8 @@ import dataclasses
 import re
 import sys
 import tempfile
+import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +22,12 @@ from ..explain.experiments.judging import Trial
 from ..explain.experiments.proving import prove
 from ..explain.experiments.text import lines as lines_of_trials
 from ..explain.gathering import Wanted, chosen, facts_of
-from ..explain.recorded import of_file, of_rows, timed
-from ..explain.text import lines
+from ..explain.picture import svg
+from ..explain.predictions import Outcome, remember
+from ..explain.predictions import text as text_of_outcome
+from ..explain.recorded import explained, of_file, timed
+from ..explain.roofline import Point, point, roofline
+from ..explain.text import WIDTH, lines
 from ..rows import find_run, read
 from ..session import Session
 from ..target import parse
@@ -41,27 +47,61 @@ class Options:
     arch: str = ""
     run: str = ""
     prove: bool = False
+    picture: Path | None = None
     as_json: bool = False
 
 
 def run(given: Options) -> int:
     """Prints it; exit code 0, or 3 where too little is known to explain anything."""
     path = Path(given.what)
+    if given.picture is not None and given.picture.suffix != ".svg":
+        raise AssayError(f"drawing {given.picture}: the picture is SVG; name a file ending in .svg")
     if RUN.fullmatch(given.what):
         if given.variant or given.case or given.prove:
             raise AssayError(
                 f"explaining run {given.what}: -k, --case and --prove go with a TARGET"
             )
-        return _print(list(of_rows(read(find_run(given.what)))), given)
+        return _print(list(_rows(given)), given)
     if path.is_file() and path.suffix != ".py":
         if given.prove:
             raise AssayError(
                 f"explaining {given.what}: --prove goes with a TARGET, not a recording"
             )
+        if given.picture is not None:
+            raise AssayError(
+                f"explaining {given.what}: --picture goes with a TARGET or a run, not a recording"
+            )
         return _file(path)
     if not given.variant:
         raise AssayError(f"explaining {given.what}: name the variant with -k way/name")
     return _target(given)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An explanation, what came of the last one, and what experiments showed of it."""
+
+    found: Explanation
+    outcome: Outcome | None = None
+    trials: tuple[Trial, ...] | None = None
+
+
+def _rows(given: Options) -> Iterator[Answer]:
+    """Of every timed row; what is predicted of a run kept here is remembered."""
+    for row, gpu, found in explained(read(find_run(given.what))):
+        if gpu is None or given.what.endswith(".jsonl"):
+            yield Answer(found)
+        else:
+            yield Answer(found, _remembered(row, gpu, found))
+
+
+def _remembered(row: Row, gpu: GPU, found: Explanation) -> Outcome | None:
+    """Where nothing can be kept, the explanation still stands, and it is said."""
+    try:
+        return remember(row, gpu, found)
+    except OSError as error:
+        print(f"assay: the prediction is not kept: {error}", file=sys.stderr)
+        return None
 
 
 def _target(given: Options) -> int:
@@ -72,23 +112,24 @@ def _target(given: Options) -> int:
         wanted = chosen(session, target, given.variant, values)
         known = _measured(given, wanted)
         gpu = session.machine().gpu("cuda:0") if given.prove else None
-        card = known.card if known else _card(given, gpu)
+        card = known.facts.card if known else _card(given, gpu)
         facts = facts_of(session, target, wanted, card)
         if known is not None:
-            facts = replace(facts, **{n: getattr(known, n) for n in MEASURED})
+            facts = replace(facts, **{n: getattr(known.facts, n) for n in MEASURED})
         else:
             said = f"speed: not measured here; rates are those of the {card.source}"
             facts = replace(facts, unknown=(*facts.unknown, said))
         found = explain(facts)
+        answer = Answer(found, _remembered(known.row, known.gpu, found) if known else None)
         if not given.prove:
-            return _print([found], given)
+            return _print([answer], given)
         if gpu is None:
-            _print([found], given)
+            _print([answer], given)
             why = session.machine().no_gpu or "there is none"
             print(f"assay: nothing tried: experiments need a GPU: {why}", file=sys.stderr)
             return 3
         trials = prove(session, target, wanted.variant, wanted.case.case.values, found, "cuda:0")
-        return _print([found], given, trials)
+        return _print([replace(answer, trials=trials)], given)
 
 
 def _card(given: Options, gpu: GPU | None) -> Card:
@@ -104,7 +145,16 @@ MEASURED = (
 )
 
 
-def _measured(given: Options, wanted: Wanted) -> Facts | None:
+@dataclass(frozen=True)
+class Known:
+    """A timed row of the very variant, source and case."""
+
+    row: Row
+    gpu: GPU
+    facts: Facts
+
+
+def _measured(given: Options, wanted: Wanted) -> Known | None:
     """The newest timing on a GPU of the same variant and case, of the same source, in a run."""
     try:
         nouns = list(read(find_run(given.run or "last")))
@@ -128,7 +178,7 @@ def _measured(given: Options, wanted: Wanted) -> Facts | None:
         )
         if gpu is not None and same and _knobs(row, wanted):
             fields = timed(row)
-            return Facts(of_machine(gpu, roofs.get(row.device)), **fields)
+            return Known(row, gpu, Facts(of_machine(gpu, roofs.get(row.device)), **fields))
     return None
 
 
@@ -148,28 +198,49 @@ def _file(path: Path) -> int:
     return 0
 
 
-def _print(
-    found: list[Explanation], given: Options, trials: tuple[Trial, ...] | None = None
-) -> int:
-    if not found:
+def _print(answers: list[Answer], given: Options) -> int:
+    if not answers:
         print(f"assay: nothing to explain: {given.what} has no timed row", file=sys.stderr)
         return 3
-    for number, one in enumerate(found):
+    for number, one in enumerate(answers):
         if given.as_json:
-            data = as_data(one)
-            if trials is not None:
-                data["trials"] = [dataclasses.asdict(trial) for trial in trials]
-            print(msgspec.json.encode(data).decode())
+            print(msgspec.json.encode(_data(one)).decode())
             continue
-        print("\n".join([*([""] if number else []), *lines(one)]))
-        if trials is not None:
-            print("\n".join(["", *lines_of_trials(trials)]))
-    return 0 if any(one.bound for one in found) else 3
+        print("\n".join([*([""] if number else []), *lines(one.found)]))
+        if one.outcome is not None:
+            said = text_of_outcome(one.outcome, one.found.facts.counts is not None)
+            print("\n".join(textwrap.wrap(said, WIDTH, subsequent_indent="  ")))
+        if one.trials is not None:
+            print("\n".join(["", *lines_of_trials(one.trials)]))
+    if given.picture is not None:
+        _draw([one.found for one in answers], given.picture)
+    return 0 if any(one.found.bound for one in answers) else 3
+
+
+def _data(one: Answer) -> dict[str, Any]:
+    data = as_data(one.found)
+    if one.outcome is not None:
+        data["last_prediction"] = msgspec.to_builtins(one.outcome)
+    if one.trials is not None:
+        data["trials"] = [dataclasses.asdict(trial) for trial in one.trials]
+    return data
+
+
+def _draw(found: list[Explanation], to: Path) -> None:
+    """Writes the roofline; where it lies, and what has no point in it, go beside the results."""
+    made = roofline(found)
+    try:
+        to.write_text(svg(made))
+    except OSError as error:
+        raise AssayError(f"drawing {to}: {error.strerror}") from None
+    print(f"assay: roofline: {to}", file=sys.stderr)
+    for reason in made.absent:
+        print(f"assay: no point: {reason}", file=sys.stderr)
 
 
 def as_data(found: Explanation) -> dict[str, Any]:
     """An explanation as JSON has it: the conclusion, findings and model, without the raw counts."""
-    facts = found.facts
+    facts, at = found.facts, point(found)
     return {
         "op": facts.op,
         "variant": facts.label,
@@ -183,5 +254,7 @@ def as_data(found: Explanation) -> dict[str, Any]:
         "sound": found.sound,
         "findings": [dataclasses.asdict(one) for one in found.findings],
         "costs": found.costs,
+        "point": dataclasses.asdict(at) if isinstance(at, Point) else None,
+        "no_point": "" if isinstance(at, Point) else at,
         "unknown": list(facts.unknown),
     }

@@ -16,16 +16,17 @@ from ..explain.cards import of_architecture, of_machine
 from ..explain.gathering import Wanted, chosen, facts_of
 from ..explain.recorded import of_file
 from ..explain.text import lines as text_of
-from ..inside.profiling import tools
-from ..inside.profiling.timeline import Schedule, draw, lines, recorded
+from ..inside.profiling import drilling, tools
+from ..inside.profiling.timeline import Recorded, Schedule, draw, lines, recorded
 from ..inside.reading.files import summary
+from ..inside.reading.trace import read_trace
 from ..pipeline import chosen_device
-from ..rows import RUNS
+from ..rows import home
 from ..session import Session
 from ..target import Target, parse
 from ..ways import DEFAULT_ARCH
 
-KEPT = RUNS.parent / "profiles"
+KEPT = "profiles"
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Options:
     rows: int = 10
     flame: bool = False
     ncu: bool = False
+    drill: bool = False
     nsys: bool = False
     read: Path | None = None
     to: Path | None = None
@@ -51,6 +53,8 @@ def run(given: Options) -> int:
     """Prints it; exit code 0, or 3 with the reason where it can't be recorded here."""
     if given.read is not None:
         return _read(given)
+    if sum((given.ncu, given.drill, given.nsys)) > 1:
+        raise AssayError("profiling: --ncu, --drill and --nsys exclude one another; give one")
     if not given.target or not given.variant:
         raise AssayError("profiling what? give a TARGET with -k way/name, or --read FILE")
     target, values = parse(given.target), parse_values(given.case) if given.case else {}
@@ -62,7 +66,11 @@ def run(given: Options) -> int:
             return _nsys(program, given)
         if given.ncu:
             return _ncu(session, target, wanted, program, device, given)
-        return _timeline(session, target, wanted, device, given)
+        folder = _folder(given, wanted)
+        found = _timeline(session, target, wanted, device, folder, given)
+        if found is None:
+            return 3
+        return _drill(session, target, wanted, program, found, given) if given.drill else 0
 
 
 def _read(given: Options) -> int:
@@ -77,9 +85,11 @@ def _read(given: Options) -> int:
     return 0
 
 
-def _timeline(session: Session, target: Target, wanted: Wanted, device: str, given: Options) -> int:
+def _timeline(
+    session: Session, target: Target, wanted: Wanted, device: str, folder: Path, given: Options
+) -> Recorded | None:
+    """Prints it; None, with the reason printed, where it can't be recorded here."""
     plan = Schedule(given.wait, given.warmup, given.active)
-    folder = _folder(given, wanted)
     values = wanted.case.case.values
     try:
         found = recorded(
@@ -87,12 +97,45 @@ def _timeline(session: Session, target: Target, wanted: Wanted, device: str, giv
         )
     except NotRun as reason:
         print(f"assay: not run: {reason}", file=sys.stderr)
-        return 3
+        return None
     print("\n".join(lines(found, given.rows)))
     print(f"\ntrace: {found.trace} (chrome://tracing, ui.perfetto.dev)")
     if given.flame:
         print(f"flame graph: {draw(found)}")
-    return 0
+    return found
+
+
+def _drill(
+    session: Session,
+    target: Target,
+    wanted: Wanted,
+    program: tools.Program,
+    found: Recorded,
+    given: Options,
+) -> int:
+    """Counters of the kernels that the timeline shows to take longest; 3 where some are missing."""
+    hot = drilling.hottest(read_trace(found.trace))
+    if not hot:
+        print("assay: nothing to drill into: no kernel of a GPU was recorded", file=sys.stderr)
+        return 3
+    share = sum(one.share for one in hot)
+    print(f"\ndrill: {len(hot)} of the kernels, {share:.1%} of the time of the device's work")
+    missed = 0
+    try:
+        ncu = tools.find("ncu")
+        for number, one in enumerate(drilling.drill(ncu, program, found.trace.parent, hot), 1):
+            place = f"launch {one.hot.place + 1} of {one.hot.launches} of a call"
+            of = "its only launch" if one.hot.times == 1 else f"the longest of {one.hot.times}"
+            print(f"\n{number}. {one.hot.share:.1%}, {place}, {of}")
+            if one.why:
+                missed += 1
+                print(f"assay: no counters: {one.why}", file=sys.stderr)
+                continue
+            print("\n".join(of_file(one.page, given.rows)))
+            print(f"report: {one.page.with_suffix('.ncu-rep')} (ncu-ui opens it)")
+    except NotRun as reason:
+        return _without_counters(session, target, wanted, found.judge, reason)
+    return 3 if missed else 0
 
 
 def _nsys(program: tools.Program, given: Options) -> int:
@@ -124,12 +167,7 @@ def _ncu(
         found = tools.find("ncu")
         page = tools.ncu(found, program, _folder(given, wanted) / "counters")
     except NotRun as reason:
-        print(f"assay: no counters: {reason}", file=sys.stderr)
-        print("estimates and counts in place of counters:")
-        gpu = session.machine().gpu(device)
-        card = of_machine(gpu, None) if gpu else of_architecture(DEFAULT_ARCH)
-        print("\n".join(text_of(explain(facts_of(session, target, wanted, card)))))
-        return 3
+        return _without_counters(session, target, wanted, device, reason)
     print(f"ncu: clocks as they are (--clock-control {tools.CLOCK}), caches flushed before each")
     print(f"replay (--cache-control {tools.CACHE}), one call after a warm-up")
     print("\n".join(of_file(page, given.rows)))
@@ -137,17 +175,26 @@ def _ncu(
     return 0
 
 
+def _without_counters(
+    session: Session, target: Target, wanted: Wanted, device: str, reason: NotRun
+) -> int:
+    print(f"assay: no counters: {reason}", file=sys.stderr)
+    print("estimates and counts in place of counters:")
+    gpu = session.machine().gpu(device)
+    card = of_machine(gpu, None) if gpu else of_architecture(DEFAULT_ARCH)
+    print("\n".join(text_of(explain(facts_of(session, target, wanted, card)))))
+    return 3
+
+
 def _folder(given: Options, wanted: Wanted) -> Path:
     """A new folder for what is kept, or the one that was given."""
     if given.to is not None:
         given.to.mkdir(parents=True, exist_ok=True)
         return given.to
-    KEPT.mkdir(parents=True, exist_ok=True)
-    ignore = KEPT.parent / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n")
+    kept = home(Path()) / KEPT
+    kept.mkdir(exist_ok=True)
     stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d-%H%M%S-%f")
     name = "".join(c if c.isalnum() else "-" for c in f"{wanted.op.name}-{wanted.variant}")
-    made = KEPT / f"{stamp}-{name}"
+    made = kept / f"{stamp}-{name}"
     made.mkdir()
     return made

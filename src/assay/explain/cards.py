@@ -18,6 +18,18 @@ COPY = ("copy", "cold L2")
 
 
 @dataclass(frozen=True)
+class Ceiling:
+    """One rate of arithmetic that nothing on the card exceeds."""
+
+    name: str
+    """`float32 FMA`, `float16 matrix`: as `assay roofs` calls them."""
+    rate: float
+    """FLOP a second."""
+    source: str
+    """`measured`, or whose data sheet."""
+
+
+@dataclass(frozen=True)
 class Card:
     """Rates of one GPU. Bytes or hertz."""
 
@@ -34,6 +46,8 @@ class Card:
     """Of an empty kernel."""
     source: str
     """Where the rates come from; begins with `measured` or `data sheet`."""
+    arithmetic: tuple[Ceiling, ...] = ()
+    """Dense rates of the FMA units and of the tensor cores, where they are known."""
 
     @property
     def number(self) -> int:
@@ -65,6 +79,7 @@ def of_architecture(arch: str) -> Card:
     return Card(
         *(name, of, sms, clock, dram, _l2(sms, clock), cache, LAUNCH_SECONDS),
         source=f"data sheet of the {name}",
+        arithmetic=_sheet(number, sms, clock),
     )
 
 
@@ -89,12 +104,14 @@ def of_machine(gpu: GPU, roofs: Roofs | None) -> Card:
         l2_bytes=gpu.l2_bytes,
         launch_seconds=LAUNCH_SECONDS,
         source=source,
+        arithmetic=_sheet(int(arch.removeprefix("sm_")), gpu.multiprocessors, clock),
     )
     if roofs is None or roofs.doubtful or not copies:
         return made
     launches = [r.value for r in roofs.roofs if r.name == "empty launch"]
     return replace(
         made,
+        arithmetic=_measured(roofs, made.arithmetic),
         dram=max(copies),
         launch_seconds=min(launches, default=LAUNCH_SECONDS),
         source="measured on this machine (assay roofs)",
@@ -103,3 +120,24 @@ def of_machine(gpu: GPU, roofs: Roofs | None) -> Card:
 
 def _l2(multiprocessors: int, clock: float) -> float:
     return 64 * multiprocessors * clock / L2_SHARE
+
+
+def _sheet(capability: int, multiprocessors: int, clock: float) -> tuple[Ceiling, ...]:
+    """By the white papers, at the highest clock. Empty for a card whose rates no table here has."""
+    return tuple(
+        Ceiling(
+            "float32 FMA" if kind == "float32" else f"{kind} matrix",
+            rate * multiprocessors * clock,
+            "data sheet",
+        )
+        for kind, rate in hardware.FLOP_A_CLOCK.get(capability, {}).items()
+    )
+
+
+def _measured(roofs: Roofs, sheet: tuple[Ceiling, ...]) -> tuple[Ceiling, ...]:
+    """The fastest that was measured of each, in place of what the data sheet says of it."""
+    found = dict[str, Ceiling]()
+    for roof in (r for r in roofs.roofs if r.unit == "FLOP/s"):
+        if roof.name not in found or roof.value > found[roof.name].rate:
+            found[roof.name] = Ceiling(roof.name, roof.value, "measured")
+    return (*found.values(), *(one for one in sheet if one.name not in found))

@@ -50,10 +50,10 @@ def explain(facts: Facts) -> Explanation:
     found = sorted(_findings(facts), key=lambda one: -one.gain)
     took = facts.seconds
     if took is not None and not found and took > UNEXPLAINED * max(parts.values()):
-        sentence = (
-            f"{_measured(facts)}, where {by} would take {micro(parts[by])}: the counts show no "
-            "cause; counters may (assay profile --ncu)"
-        )
+        why = "the counts show no cause; counters may (assay profile --ncu)"
+        if facts.counts is None:
+            why = "nothing was counted, so no cause is known"
+        sentence = f"{_measured(facts)}, where {by} would take {micro(parts[by])}: {why}"
         return Explanation(facts, "", sentence, (), parts)
     return Explanation(facts, BOUND[by], _sentence(facts, by, parts[by]), tuple(found), parts)
 

@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import AssayError
 from ..inside.geometry import geometry
 from ..inside.geometry.model import Geometry
-from ..types import Compiled, Machine, Roofs, Row
+from ..types import GPU, Compiled, Machine, Roofs, Row
 from .cards import Card, of_architecture, of_machine
 from .model import Explanation, Facts, Launch
 from .rank import explain
@@ -21,13 +21,21 @@ Noun = object
 
 def of_rows(nouns: Iterable[Noun]) -> Iterator[Explanation]:
     """One explanation for each timed row, of what the rows and the machine in them say."""
+    for _, _, found in explained(nouns):
+        yield found
+
+
+def explained(nouns: Iterable[Noun]) -> Iterator[tuple[Row, GPU | None, Explanation]]:
+    """The same beside each row and the GPU that it was timed on; None: on a CPU."""
     kept = list(nouns)
     machines = {one.id: one for one in kept if isinstance(one, Machine)}
     roofs = {(one.device): one for one in kept if isinstance(one, Roofs)}
     for row in kept:
         if isinstance(row, Row) and row.timing is not None:
-            facts = facts_of_row(row, machines.get(row.machine), roofs.get(row.device))
-            yield explain(facts) if facts.seconds is not None else _on_a_cpu(row, facts)
+            machine = machines.get(row.machine)
+            facts = facts_of_row(row, machine, roofs.get(row.device))
+            found = explain(facts) if facts.seconds is not None else _on_a_cpu(row, facts)
+            yield row, machine.gpu(row.device) if machine else None, found
 
 
 def _on_a_cpu(row: Row, facts: Facts) -> Explanation:
@@ -104,6 +112,7 @@ def of_file(path: Path, rows: int = 10) -> Iterator[str]:
     Raises AssayError for a file that is none of them, NotRun where a package is missing.
     """
     from ..inside.reading.files import read, summary
+    from ..inside.reading.nsys_stats import Stats
     from ..inside.reading.trace import Trace
     from .peers import of_kernel, of_trace
 
@@ -112,6 +121,10 @@ def of_file(path: Path, rows: int = 10) -> Iterator[str]:
     yield ""
     if isinstance(found, Trace):
         yield from of_trace(found)
+        return
+    if isinstance(found, Stats):
+        yield "  not known: who waits for whom, since sums have no gaps between kernels; the SQLite"
+        yield "    export of the same recording has (nsys export --type=sqlite)"
         return
     if not found.kernels:
         raise AssayError(f"explaining {path}: it holds no kernel")

@@ -25,7 +25,8 @@ def lines(found: Explanation) -> Iterator[str]:
         yield head
     yield from _wrapped(f"{facts.card.name}: {found.sentence}" if found.costs else found.sentence)
     if found.sound:
-        yield "nothing left to gain in this kernel"
+        by = "" if facts.seconds is not None else ", by the model: it was not measured"
+        yield f"nothing left to gain in this kernel{by}"
         if found.bound == "memory":
             yield "what is left is fusion with a neighbour, which saves what both move"
         elif found.bound == "launches":

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..reading.names import decode
 from ..reading.spans import WORK, Span, nested
 from ..reading.trace import Trace
-from .recording import RANGE
+from . import RANGE
 
 
 @dataclass(frozen=True)

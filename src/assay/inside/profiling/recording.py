@@ -20,8 +20,7 @@ from ...op import way_of
 from ...processes.channel import Channel
 from ...target import Target
 from ...types import Scalar
-
-RANGE = "assay: one call"
+from . import RANGE
 
 
 def main(

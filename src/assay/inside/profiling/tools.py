@@ -56,13 +56,18 @@ def find(name: str, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def ncu_command(
-    ncu: str, program: Program, report: Path, sections: str = "full", launches: int = MOST_LAUNCHES
+    ncu: str,
+    program: Program,
+    report: Path,
+    sections: str = "full",
+    launches: int = MOST_LAUNCHES,
+    skip: int = 0,
 ) -> list[str]:
-    """The command that records the launches of one call. report: without its suffix."""
+    """The command that records launches of one call, from `skip` on. report: without its suffix."""
     return [
         ncu,
         *("--profile-from-start", "off"),
-        *("--launch-skip", "0", "--launch-count", str(launches)),
+        *("--launch-skip", str(skip), "--launch-count", str(launches)),
         *("--clock-control", CLOCK, "--cache-control", CACHE),
         *("--set", sections),
         *("--target-processes", "application-only"),
@@ -91,12 +96,15 @@ def nsys_export(nsys: str, report: Path) -> list[str]:
     return [nsys, "export", "--type=sqlite", f"{report}.nsys-rep"]
 
 
-def ncu(ncu_path: str, program: Program, report: Path) -> Path:
+def ncu(ncu_path: str, program: Program, report: Path, place: int | None = None) -> Path:
     """Records a call, and returns the text page beside the report, which is kept for ncu-ui.
+
+    place: of the one launch that is recorded; None: all of them.
 
     Raises NotRun with the reason and what allows it where counters are forbidden, or ncu fails.
     """
-    made = _run(ncu_command(ncu_path, program, report))
+    skip, launches = (0, MOST_LAUNCHES) if place is None else (place, 1)
+    made = _run(ncu_command(ncu_path, program, report, skip=skip, launches=launches))
     kept = report.with_suffix(".ncu-rep")
     if refused(made.text):
         raise NotRun(forbidden())

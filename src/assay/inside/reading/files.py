@@ -8,8 +8,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...errors import AssayError
-from . import names, ncu_csv, ncu_rep, ncu_text, nsys, operators, recorded, table, timeline
+from . import (
+    names,
+    ncu_csv,
+    ncu_rep,
+    ncu_text,
+    nsys,
+    nsys_stats,
+    nsys_sums,
+    operators,
+    recorded,
+    table,
+    timeline,
+)
 from .ncu import Kernel, Report
+from .nsys_stats import Stats
 from .trace import GZIP, Trace, read_trace
 
 NAME = 76
@@ -27,8 +40,8 @@ JSON = re.compile(rb"\s*(\{|\[\s*[{\]])")
 """A page of ncu may begin with `[492] python`."""
 
 
-def read(path: Path) -> Trace | Report:
-    """A Chrome trace, a page or report of Nsight Compute, an export of Nsight Systems.
+def read(path: Path) -> Trace | Report | Stats:
+    """A Chrome trace, a page or report of Nsight Compute, an export or tables of Nsight Systems.
 
     Raises AssayError for a file that is none of them, NotRun where a package is missing.
     """
@@ -47,8 +60,11 @@ def read(path: Path) -> Trace | Report:
         text = path.read_text()
     except UnicodeDecodeError:
         raise AssayError(
-            f"reading {path}: it is no Chrome trace, page of ncu, .ncu-rep or SQLite export of nsys"
+            f"reading {path}: it is no Chrome trace, page of ncu, .ncu-rep, and no export or table "
+            "of nsys"
         ) from None
+    if nsys_stats.is_one(text):
+        return nsys_stats.read(str(path), text)
     if any(line.startswith((ncu_csv.FIRST, "ID,")) for line in text.splitlines()):
         return ncu_csv.read(str(path), text)
     return ncu_text.read(str(path), text)
@@ -62,6 +78,8 @@ def summary(path: Path, rows: int = 10) -> Iterator[str]:
     found = read(path)
     if isinstance(found, Trace):
         yield from _trace(found, rows)
+    elif isinstance(found, Stats):
+        yield from nsys_sums.text(found, rows)
     else:
         yield from _report(found, rows)
 
