@@ -1,12 +1,15 @@
 """Explanations against clocks: planted slow kernels and their repaired twins, timed on a GPU.
 
-    python benchmarks/explain_planted.py [--seed 1] [--prove] [--limit 150] [--to FILE]
+    python -m benchmarks.explain_planted [--seed 1] [--prove] [--limit 150] [--to FILE]
+        [--counts FILE]
 
 Each file of tests/slow is copied under random names. A slow kernel and its twin are timed in one
 schedule on the largest case; explain sees the slow one's row and counts. A cause counts as named if
 it is the first finding, the twin is faster, and the predicted gain within FACTOR of the true one.
 --prove: the first finding is tried by experiments too; a cause is confirmed if it is the true one
 and an experiment that tries it came true.
+--counts: what a CPU counts of every kernel, without a GPU written there, else read from there, so
+that no time of a GPU is spent on it.
 Printed: a line for each kernel as it is known, the confusion table, how many causes count and are
 confirmed, and how much advice is wrong; --to keeps the lines. What fails, or comes after --limit
 seconds, is a line with its reason. Exit code 0 if all causes count and no sound kernel is advised,
@@ -20,6 +23,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import pickle
 import sys
 import tempfile
 import time
@@ -35,7 +39,7 @@ from slow_kernels import Planted, planted, table
 
 from assay.errors import NotRun
 from assay.explain import Explanation, Facts, explain
-from assay.explain.cards import of_machine
+from assay.explain.cards import of_architecture, of_machine
 from assay.explain.costs import HOST, LAUNCHES
 from assay.explain.experiments.judging import CONFIRMED
 from assay.explain.experiments.proving import prove
@@ -45,6 +49,7 @@ from assay.pipeline import Progress, Request, known_of, run
 from assay.session import Session
 from assay.target import Target, parse
 from assay.types import Row
+from assay.ways import DEFAULT_ARCH
 
 FACTOR = 1.5
 DEVICE = "cuda:0"
@@ -54,6 +59,8 @@ AT_ONCE = 6
 """Kernels counted at a time: each is compiled for the CPU, in a process of its own."""
 LIBRARY = (("softmax", "cuda/online"), ("softmax", "triton"), ("square", "cuda/vectorised"))
 Said = dict[str, object]
+Counted = dict[str, tuple[Wanted, Facts]]
+"""By the known name of a kernel."""
 
 
 @dataclass(frozen=True)
@@ -83,17 +90,22 @@ def everything(folder: Path, seed: int, held_out: bool) -> list[list[One]]:
 class Bench:
     """What is known of every kernel before anything is timed, and the session."""
 
-    def __init__(self, session: Session, groups: list[list[One]]):
-        self.session = session
+    def __init__(self, session: Session, groups: list[list[One]], counted: Counted):
+        self.session, self.counted = session, counted
         machine = session.machine()
         roofs = known_of(machine).roofs.get(DEVICE)
-        self.card = of_machine(machine.gpus[0], roofs)
+        self.card = (
+            of_machine(machine.gpus[0], roofs) if machine.gpus else of_architecture(DEFAULT_ARCH)
+        )
         self.pool = ThreadPoolExecutor(min(AT_ONCE, max(1, (os.cpu_count() or 2) // 2)))
         every = [one for ones in groups for one in ones]
         self.facts = {one: self.pool.submit(self._facts, one) for one in every}
 
     def _facts(self, one: One) -> tuple[Target, Wanted, Facts]:
         target = parse(one.target)
+        if one.known in self.counted:
+            wanted, facts = self.counted[one.known]
+            return target, wanted, replace(facts, card=self.card)
         wanted = chosen(self.session, target, one.variant, {})
         return target, wanted, facts_of(self.session, target, wanted, self.card)
 
@@ -254,15 +266,19 @@ def main() -> int:
         "--limit", type=float, default=150.0, help="seconds after which none begins"
     )
     parser.add_argument("--to", type=Path, default=None, help="JSON lines, as they are known")
+    parser.add_argument("--counts", type=Path, default=None, help="counts of an earlier run")
     given = parser.parse_args()
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as place, Session(Path(place) / "logs") as session:
-        if not session.machine().gpus:
+        gpus = session.machine().gpus
+        if not gpus and given.counts is None:
             print("not run: there is no GPU", file=sys.stderr)
             return 3
-        print(session.machine().gpus[0].name, flush=True)
         groups = everything(Path(place), given.seed, given.held_out)
-        bench = Bench(session, groups)
+        if not gpus:
+            return count(Bench(session, groups, {}), given.counts)
+        print(gpus[0].name, flush=True)
+        bench = Bench(session, groups, read(given.counts))
         wait(list(bench.facts.values()), begun + given.limit)
         print(f"counted on the CPU after {time.monotonic() - begun:.0f} s", flush=True)
         said = []
@@ -275,6 +291,29 @@ def main() -> int:
     print("\n".join(summary(said, given.prove)))
     print(f"{time.monotonic() - begun:.0f} s in all")
     return 0 if all(s["counts"] for s in said) else 1
+
+
+def read(path: Path | None) -> Counted:
+    """What an earlier run counted; empty if there is no file."""
+    if path is None or not path.is_file():
+        return {}
+    found: Counted = pickle.loads(path.read_bytes())  # of our own run alone: a pickle is a program
+    return found
+
+
+def count(bench: Bench, to: Path) -> int:
+    """Writes what a CPU counts of every kernel; 1 if one can't be counted."""
+    made: Counted = {}
+    for one, future in bench.facts.items():
+        try:
+            _, wanted, facts = future.result()
+            made[one.known] = wanted, facts
+        except Exception as error:  # noqa: BLE001 - it costs its own counts, which says so
+            print(f"{one.known}: not counted: {error}", file=sys.stderr)
+    bench.pool.shutdown()
+    to.write_bytes(pickle.dumps(made))
+    print(f"counted {len(made)} of {len(bench.facts)} kernels: {to}")
+    return int(len(made) < len(bench.facts))
 
 
 def wait(futures: list[Future[tuple[Target, Wanted, Facts]]], until: float) -> None:
