@@ -145,7 +145,7 @@ MISSED = {"row_total", "product", "scatter"}
 """Of which it names no cause, as docs/prove.md states: not tuned on, so not mended here."""
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 @pytest.mark.timeout(400)
 def test_what_is_named_of_unseen_kernels_is_what_the_docs_state(
     session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -163,7 +163,7 @@ def test_what_is_named_of_unseen_kernels_is_what_the_docs_state(
     assert not any(found for true, found in said if not true), "advice for a twin"
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 @pytest.mark.timeout(400)
 def test_every_unseen_kernel_is_right(judge: Callable[..., list[Row]], tmp_path: Path) -> None:
     every: dict[tuple[Path, str], list[Planted]] = {}

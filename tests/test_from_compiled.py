@@ -22,6 +22,11 @@ from assay.target import parse
 from assay.types import Case, Row, Timing
 
 FUNCTIONS = Path(__file__).parent / "fixtures" / "functions.py"
+ROWS: dict[str, object] = {"rows": 64, "n": 1025}
+LONG = {"rows": 2, "n": 100_003, "dtype": "float32"}
+HALF = {"m": 37, "n": 27, "dtype": "float16"}
+TWO = ("x=normal(64, 1000)", "w=normal(64)")
+HELPED = ("x=normal(7, 100, bfloat16)",)
 GELU = f"{FUNCTIONS}:gelu"
 pytest.importorskip("triton")
 
@@ -50,16 +55,15 @@ def _broken(path: Path, judge: Callable[..., list[Row]]) -> None:
     assert row.word == "wrong value"
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("target", "inputs", "case"),
     [
-        ("softmax", (), {"rows": 64, "n": 1025, "dtype": "float32"}),
-        ("softmax", (), {"rows": 64, "n": 1025, "dtype": "bfloat16"}),
-        ("softmax", (), {"rows": 2, "n": 100_003, "dtype": "float32"}),
-        ("square", (), {"m": 37, "n": 27, "dtype": "float16"}),
-        (f"{FUNCTIONS}:two", ("x=normal(64, 1000)", "w=normal(64)"), {}),
-        (f"{FUNCTIONS}:helped", ("x=normal(7, 100, bfloat16)",), {}),
+        pytest.param("softmax", (), {**ROWS, "dtype": "float32"}, marks=pytest.mark.full),
+        pytest.param("softmax", (), {**ROWS, "dtype": "bfloat16"}, marks=pytest.mark.gallery),
+        pytest.param("softmax", (), LONG, marks=pytest.mark.gallery),
+        pytest.param("square", (), HALF, marks=pytest.mark.full),
+        pytest.param(f"{FUNCTIONS}:two", TWO, {}, marks=pytest.mark.full),
+        pytest.param(f"{FUNCTIONS}:helped", HELPED, {}, marks=pytest.mark.full),
     ],
 )
 def test_others_pass_check_too(
