@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,26 +55,36 @@ class Runner:
 
         Raises NotSupported for a device or dtype that nothing was made for.
         """
-        key = tuple([_form(x) for x in inputs])
+        key = _forms(inputs)
         plan = self._planned.get(key)
         if plan is None:
             plan = self._plan(key, inputs, mutated)
-        given = list(inputs)
-        for place in plan.copied:
-            given[place] = given[place].contiguous()
-        with _on(plan.device), torch.no_grad():
-            outputs = [torch.empty(s, dtype=d, device=plan.device) for s, d in plan.outputs]
-            made = plan.kernel.run(outputs, given)
+        with torch.no_grad():
+            made = self._made(plan, inputs)
         for place, value in zip(mutated, made):
             if value.data_ptr() != inputs[place].data_ptr() or value.stride() != (
                 inputs[place].stride()
             ):
                 inputs[place].copy_(value)
         rest = made[len(mutated) :]
-        if not plan.fills:  # else they are those allocated above
-            blocks = {_block(x) for x in inputs if isinstance(x, torch.Tensor)}
-            rest = [_own(y, blocks) for y in rest]
-        return [*(inputs[place] for place in mutated), *rest]
+        return [*(inputs[place] for place in mutated), *_owned(plan, rest, inputs)]
+
+    def planned_run(self, inputs: tuple[Any, ...]) -> list[torch.Tensor]:
+        """The same of an Op that changes no inputs, in a caller's grad mode, where none is needed."""
+        key = _forms(inputs)
+        plan = self._planned.get(key)
+        if plan is None:
+            plan = self._plan(key, list(inputs), [])
+        return _owned(plan, self._made(plan, inputs), inputs)
+
+    def _made(self, plan: _Planned, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        given = list(inputs)
+        for place in plan.copied:
+            given[place] = given[place].contiguous()
+        if plan.device.type == "cpu":
+            return plan.kernel.run(_allocated(plan), given)
+        with _on(plan.device):
+            return plan.kernel.run(_allocated(plan), given)
 
     def _plan(self, key: Any, inputs: list[Any], mutated: list[int]) -> _Planned:
         """What inputs of a form need, worked out at the first call with it."""
@@ -197,22 +208,33 @@ def shapes(op: Op, inputs: list[Any]) -> list[torch.Tensor]:
     return [y.new_empty(y.shape) for y in outputs]
 
 
-def _block(value: torch.Tensor) -> int:
-    return value.untyped_storage().data_ptr()
+def _allocated(plan: _Planned) -> list[torch.Tensor]:
+    return [torch.empty(s, dtype=d, device=plan.device) for s, d in plan.outputs]
 
 
-def _own(value: torch.Tensor, known: set[int]) -> torch.Tensor:
-    """An output as the operator's fake promises it: contiguous, in memory of its own."""
-    if value.numel() and _block(value) in known:
+def _owned(plan: _Planned, made: list[torch.Tensor], inputs: Sequence[Any]) -> list[torch.Tensor]:
+    """Outputs as the operator's fake promises them: contiguous, in memory of their own."""
+    if plan.fills:  # they are those allocated for it
+        return made
+    given = [x for x in inputs if isinstance(x, torch.Tensor)]
+    return [_own(y, given) for y in made]
+
+
+def _own(value: torch.Tensor, given: list[torch.Tensor]) -> torch.Tensor:
+    if value.numel() and any(torch._C._is_alias_of(value, x) for x in given):
         return value.clone(memory_format=torch.contiguous_format)
     return value.contiguous()
 
 
-def _form(x: Any) -> Any:
+def _forms(inputs: Sequence[Any]) -> tuple[Any, ...]:
     """What tells inputs apart, without the cost of putting it into words at each call."""
-    if isinstance(x, torch.Tensor):
-        return (x.dtype, x.device, x.shape, x.stride())
-    return (type(x), x)  # else 1, 1.0 and True would be one
+    found: list[Any] = []
+    for x in inputs:
+        if isinstance(x, torch.Tensor):
+            found += (x.dtype, x.device, x.shape, x.stride())
+        else:
+            found += (type(x), x or str(x))  # else 1, 1.0 and True would be one, and 0.0 and -0.0
+    return tuple(found)
 
 
 def _key(inputs: list[Any]) -> tuple[Any, ...]:
