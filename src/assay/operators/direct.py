@@ -1,8 +1,8 @@
 """A call of an operator without the dispatcher, where the dispatcher would have nothing to do.
 
-An ordinary call (ordinary.py) of inputs whose form was met before runs its plan at once: no schema, no
-keys, no second Python function. With a gradient wanted, it is a `torch.autograd.Function` with the
-same rules as the registered operator (autograd.py). All else goes through the dispatcher.
+An ordinary call (ordinary.py) runs its plan at once: no schema, no keys, no second Python function.
+Where a gradient is wanted, it is a `torch.autograd.Function` with the same rules as the registered
+operator (autograd.py). All else goes through the dispatcher.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Whether a call is an ordinary one, on whose way the dispatcher would ask nobody.
 
-Whatever wraps a call shows in one of these: the keys that this thread includes and excludes (autocast,
-vmap and other transforms, dispatch modes, fake tensors, tracing, inference mode), the keys of a
-tensor (sparse, quantised, meta, conjugated, negated, wrapped), its type (subclasses), or a setting
-that has no key (function modes, forward-mode AD, a profiler, deterministic algorithms). Where one is
-unusual the call goes through the dispatcher.
+Whatever wraps a call shows in one of these: the keys that this thread includes and excludes
+(autocast, vmap and other transforms, dispatch modes, fake tensors, tracing, inference mode), the
+keys of a tensor (sparse, quantised, meta, conjugated, negated, wrapped), its type (subclasses), or
+a setting that has no key (function modes, forward-mode AD, a profiler, deterministic algorithms).
+Where one is unusual the call goes through the dispatcher.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _of_thread() -> tuple[int, int]:
 
 
 def _untouched() -> frozenset[tuple[int, int]]:
-    """What a thread includes and excludes in which nothing was switched on; and in inference mode."""
+    """What a thread includes and excludes where nothing is switched on, and in inference mode."""
     found: list[tuple[int, int]] = []
 
     def look() -> None:

@@ -16,6 +16,7 @@ from ..inputs import dtype_name, to_meta
 from ..op import Op, Variant
 from ..types import Case, Scalar
 from .picking import KINDS, Picker
+from .replay import Packed, Replay, recorded
 
 MOST_KEPT = 1024
 """Shapes that are remembered for each operator; a model that has more pays for them again."""
@@ -32,6 +33,9 @@ class _Planned:
     copied: tuple[int, ...]
     """Places of inputs that are made contiguous."""
     device: torch.device
+    replay: Replay | None
+    anew: str
+    """Why its launches are worked out at each call; empty if they are replayed."""
 
 
 class Runner:
@@ -70,11 +74,16 @@ class Runner:
         return [*(inputs[place] for place in mutated), *_owned(plan, rest, inputs)]
 
     def planned_run(self, inputs: tuple[Any, ...]) -> list[torch.Tensor]:
-        """The same of an Op that changes no inputs, in a caller's grad mode, where none is needed."""
+        """The same for an Op that changes no inputs, in the caller's grad mode: the caller needs
+        no gradient, or is inside of one's forward."""
         key = _forms(inputs)
         plan = self._planned.get(key)
         if plan is None:
             plan = self._plan(key, list(inputs), [])
+        if plan.replay is not None:
+            replayed = plan.replay(inputs)
+            if replayed is not None:
+                return replayed
         return _owned(plan, self._made(plan, inputs), inputs)
 
     def _made(self, plan: _Planned, inputs: Sequence[Any]) -> list[torch.Tensor]:
@@ -104,10 +113,16 @@ class Runner:
             tuple(specs[len(mutated) :]) if variant.fills else (),
             () if variant.layouts == "any" else tuple(odd),
             device,
+            *_replay(kernel, specs, inputs, device, plain=not odd and not mutated),
         )
         _bound(self._planned)
         self._planned[key] = plan
         return plan
+
+    def anew(self, inputs: list[Any]) -> str:
+        """Why launches are worked out at each call with such inputs, if they are not replayed."""
+        plan = self._planned.get(_forms(inputs))
+        return plan.anew if plan is not None else "it was not called yet"
 
     def why(self, inputs: list[Any]) -> str:
         """Which variant runs for these inputs, and why. Raises NotSupported as `run` does."""
@@ -206,6 +221,29 @@ def shapes(op: Op, inputs: list[Any]) -> list[torch.Tensor]:
             ) from error
     outputs = list(made) if isinstance(made, (tuple, list)) else [made]
     return [y.new_empty(y.shape) for y in outputs]
+
+
+def _replay(
+    kernel: Kernel, specs: Specs, inputs: list[Any], device: torch.device, *, plain: bool
+) -> tuple[Replay | None, str]:
+    """The launches of a CUDA variant, to be replayed; or None, and why not."""
+    variant = kernel.variant
+    if device.type != "cuda" or variant.way != "cuda" or not variant.fills or not kernel.launch:
+        return None, f"the way {variant.way} launches by itself"
+    if not plain:
+        return None, "its inputs are copied or changed"
+    # A tensor that is passed twice must count as two, since another call may pass two.
+    given = [x.detach() if isinstance(x, torch.Tensor) else x for x in inputs]
+    with _on(device):
+        outputs = [torch.empty(s, dtype=d, device=device) for s, d in specs]
+        launches, why = recorded(kernel.launch, outputs, given)
+        tensors = [*outputs, *(x for x in given if isinstance(x, torch.Tensor))]
+        packed = [Packed(one, tensors, kernel.handle.ready(one)) for one in launches]
+    if not packed:
+        return None, why
+    places = [i for i, x in enumerate(inputs) if isinstance(x, torch.Tensor)]
+    forms = [(tuple(y.shape), y.stride(), y.dtype) for y in outputs]
+    return Replay(packed, forms, places, outputs[0].device.index), ""
 
 
 def _allocated(plan: _Planned) -> list[torch.Tensor]:
