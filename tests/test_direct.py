@@ -15,9 +15,11 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import assay
+from assay.inputs import inputs_of
 from assay.operators import replay
 from assay.operators.direct import ELSEWHERE
 from assay.operators.ordinary import PLAIN
+from assay.operators.picking import usual
 from assay.ops.softmax import by_cuda_held, by_cuda_joined
 from assay.ops.square import square
 
@@ -404,3 +406,19 @@ def test_on_a_gpu_plain_calls_are_direct_and_replayed() -> None:
         served = getattr(assay.ops, name)
         served(x)
         assert served.runner.anew([x]) == "" or "cuda" not in served.serves(x)
+
+
+@pytest.mark.parametrize("name", ["softmax", "square", "gelu_tanh", "layernorm", "rmsnorm"])
+def test_what_is_measured_of_calls_is_replayed_on_a_gpu(name: str) -> None:
+    """The usual CUDA variant of each operator of benchmarks/host.py, recorded without a GPU."""
+    op = getattr(assay.ops, name).op
+    variant, knobs = usual(op, "cuda")
+    case = next(c for c in op.cases if c.values["dtype"] == "float32")
+    given = list(inputs_of(op, case, 7))
+    made = op.reference(*given)
+    outputs = list(made) if isinstance(made, tuple) else [made]
+    assert variant.way == "cuda"
+    found, why = replay.recorded(
+        lambda k, out, given: variant.function(k, *out, *given, **knobs), outputs, given
+    )
+    assert (len(found), why) == (1, "")
