@@ -92,6 +92,7 @@ def measured(device: str, rounds: int) -> Iterator[dict[str, Any]]:
                     "kind": "host",
                     "op": name,
                     "served": op.serves(*given),
+                    "anew": op.runner.anew(given),
                     "shapes": [list(x.shape) for x in given],
                     "device": device,
                     "requires_grad": wants,
@@ -109,8 +110,9 @@ def text(line: dict[str, Any]) -> str:
     # The ratio is a time over eager's and has to be small: held from above, met and missed swap.
     said = word(1 / MUST, (1 / high, 1 / middle, 1 / low))
     flags = " requires_grad" if line["requires_grad"] else ""
+    replayed = f", not replayed: {line['anew']}" if line["anew"] else ""
     return (
-        f"  target 15: {line['op']}{flags}, {line['stream']} stream ({line['served']}): "
+        f"  target 15: {line['op']}{flags}, {line['stream']} stream ({line['served']}{replayed}): "
         f"{1e6 * interval(ours)[1]:.2f} us, eager {1e6 * interval(eager)[1]:.2f} us: "
         f"{middle:.2f} ({low:.2f} to {high:.2f}) x, must <= {MUST:g}: {said}"
     )

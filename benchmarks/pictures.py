@@ -1,6 +1,7 @@
 """Pictures and the table of targets of docs/pictures.md, made of rows that were kept.
 
     python -m benchmarks.pictures [FILE ...]
+    python -m benchmarks.pictures --to FOLDER FILE ...      pictures alone, of any run's rows
 
 Without files: the rows of the gallery under benchmarks/results/ of every card. A picture is of one
 operator and dtype on one card: GB/s over the bytes of a call, a line for each way (its fastest
@@ -115,7 +116,6 @@ def page(files: Sequence[Path]) -> Iterator[str]:
     yield ""
     yield "Made by `python -m benchmarks.pictures` of rows under `benchmarks/results/`. GB/s: the"
     yield "bytes that a call must move over its time, cold L2. Of each way the fastest version."
-    FOLDER.mkdir(parents=True, exist_ok=True)
     for machine, rows in machines(files):
         name = machine.gpus[0].name if machine.gpus else machine.cpu
         yield f"\n## {name}\n"
@@ -123,13 +123,21 @@ def page(files: Sequence[Path]) -> Iterator[str]:
             "Versions: " + ", ".join(f"{n} {v}" for n, v in sorted(machine.versions.items())) + "."
         )
         yield from of_targets(rows)
-        for op, dtype in sorted({(r.op, str(r.case.values.get("dtype", ""))) for r in rows}):
-            mine = [r for r in rows if (r.op, r.case.values.get("dtype", "")) == (op, dtype)]
-            if len({x for line in series(mine).values() for x, _ in line}) < 2:
-                continue  # a single size is no line
-            file = FOLDER / f"{card(machine)}_{op}_{dtype}.svg"
-            file.write_text(svg(op, dtype, mine, name))
+        for op, dtype, file in drawn(machine, rows, FOLDER):
             yield f"\n![{op} {dtype} on {name}](pictures/{file.name})"
+
+
+def drawn(machine: Machine, rows: Sequence[Row], folder: Path) -> Iterator[tuple[str, str, Path]]:
+    """Writes a picture of each operator and dtype of which several sizes were timed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name = machine.gpus[0].name if machine.gpus else machine.cpu
+    for op, dtype in sorted({(r.op, str(r.case.values.get("dtype", ""))) for r in rows}):
+        mine = [r for r in rows if (r.op, r.case.values.get("dtype", "")) == (op, dtype)]
+        if len({x for line in series(mine).values() for x, _ in line}) < 2:
+            continue  # a single size is no line
+        file = folder / f"{card(machine)}_{op}_{dtype}.svg"
+        file.write_text(svg(op, dtype, mine, name))
+        yield op, dtype, file
 
 
 def of_targets(rows: Sequence[Row]) -> Iterator[str]:
@@ -166,7 +174,13 @@ def main() -> None:
     """Writes the page and its pictures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--to", type=Path, help="a folder for pictures alone, without the page")
     given = parser.parse_args()
+    if given.to:
+        for machine, rows in machines(given.files):
+            for _, _, file in drawn(machine, rows, given.to):
+                print(file)
+        return
     kept = [p for folder in sorted(RESULTS.iterdir()) for n in FILES if (p := folder / n).is_file()]
     PAGE.write_text("\n".join(page(given.files or kept)) + "\n")
     print(f"{PAGE}; pictures in {FOLDER}")

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.cases import grid, parse_values, scalar
+from assay.cases import expanded, grid, parse_values, scalar
 from assay.describe import chosen
 from assay.errors import OpError
 from assay.op import Op, call_with, cost, make_inputs, ops_in, parameters, supported
+from assay.ops.square import square
 from assay.types import Case
 
 
@@ -317,3 +318,41 @@ def test_chosen_says_what_there_is_instead(
 ) -> None:
     with pytest.raises(OpError, match=said):
         chosen(an_op(cases=SOME), wanted, dtypes)
+
+
+def test_a_range_is_every_step_and_the_last() -> None:
+    made = expanded(parse_values("m=4096 n=256:12672:128 dtype=fp32"))
+    assert len(made) == 98
+    assert (made[0]["n"], made[-1]["n"]) == (256, 12672)
+    assert {(one["m"], one["dtype"]) for one in made} == {(4096, "float32")}
+    assert [one["n"] for one in expanded({"n": "3:5"})] == [3, 4, 5]
+    assert [tuple(one.values()) for one in expanded({"m": "1:2", "n": "3:7:3"})] == [
+        (1, 3), (1, 6), (2, 3), (2, 6),
+    ]  # fmt: skip
+    assert expanded({"n": 4}) == [{"n": 4}]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("n=5:3", "a range is first:last:step, upwards"),
+        ("n=1:9:0", "a range is first:last:step, upwards"),
+        ("n=1:1000 m=1:1000", "makes 1,000,000 cases, at most 10,000; take larger steps"),
+    ],
+)
+def test_a_range_of_nothing_or_too_much_is_refused(text: str, why: str) -> None:
+    with pytest.raises(OpError, match=why):
+        expanded(parse_values(text))
+
+
+def test_a_range_makes_cases_of_its_own() -> None:
+    wanted = parse_values("n=7:9 m=5")
+    assert [c.label for c in chosen(square, wanted, [])] == [
+        f"m=5 n={n} dtype=float32" for n in (7, 8, 9)
+    ]
+    found = chosen(square, {"n": "7:8"}, ["float32", "bfloat16"])
+    assert [(c.values["m"], c.values["n"], c.values["dtype"]) for c in found] == [
+        (1, 7, "float32"), (1, 7, "bfloat16"), (1, 8, "float32"), (1, 8, "bfloat16"),
+    ]  # fmt: skip
+    with pytest.raises(OpError, match="no case has 'k'"):
+        chosen(square, {"k": "7:8"}, [])

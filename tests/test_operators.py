@@ -6,9 +6,12 @@ import importlib
 from collections.abc import Callable
 
 import pytest
+import torch
 
+import assay
 from assay.op import Op, ops_in
 from assay.ops.rows import held
+from assay.ops.square import square
 from assay.target import TOGETHER, library, parse
 from assay.types import Row
 
@@ -87,6 +90,7 @@ GALLERY: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
     "layernorm": (ROWS, FLOATS),
     "rmsnorm": (ROWS, FLOATS),
     "batchnorm2d": (IMAGES, FLOATS),
+    "instancenorm2d": (IMAGES, FLOATS),
     "maxpool2d": ({**IMAGES, "k": 2}, (*FLOATS, "float64")),
     "avgpool2d": ({**IMAGES, "k": 2}, (*FLOATS, "float64")),
     "transpose": ({"m": 33, "n": 70}, (*FLOATS, "float64", "int8")),
@@ -103,6 +107,7 @@ GALLERY: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
 GRADIENTS = (
     *("polynomial", "gelu", "gelu_tanh", "relu", "tanh", "sigmoid", "elu", "softplus", "swish"),
     *("softmax", "log_softmax", "cross_entropy", "layernorm", "rmsnorm", "batchnorm2d"),
+    "instancenorm2d",
     *("maxpool2d", "avgpool2d"),
 )
 FORMULAS = (
@@ -269,3 +274,31 @@ def test_gelu_is_finite_for_every_finite_input(judge: Judge, op: str, zoo: str) 
     """The tanh of the notes is inf / inf from about 45 on, and their x^3 is inf sooner still."""
     case = {"n": 1003, "dtype": "float32", "zoo": zoo}
     assert all_right(judge(op, case=case, variants=("cuda*", "triton*"))) == {"cuda", "triton"}
+
+
+def test_three_spellings_of_square_are_right_and_are_what_they_say(judge: Judge) -> None:
+    rows = judge(
+        "square", case={"m": 37, "n": 27, "dtype": "float16"}, variants=("eager", "eager/*")
+    )
+    assert {r.variant: r.word for r in rows} == {
+        name: "right" for name in ("eager", "eager/square", "eager/pow")
+    }
+    with torch.profiler.profile() as seen:
+        for name in ("eager", "eager/square", "eager/pow"):
+            square.find(name).function(torch.ones(3))
+    names = [event.key for event in seen.key_averages()]
+    assert {"aten::mul", "aten::square", "aten::pow"} <= set(names)
+
+
+@pytest.mark.gpu
+def test_three_spellings_of_square_are_timed_in_one_schedule_with_intervals() -> None:
+    found = assay.bench(
+        "square",
+        case={"m": 4096, "n": 4096, "dtype": "float32"},
+        variants=("eager", "eager/*"),
+        device="cuda:0",
+    )
+    timed = {row.variant: row.timing for row in found if row.timing is not None}
+    assert set(timed) == {"eager", "eager/square", "eager/pow"}
+    assert len({timing.schedule for timing in timed.values()}) == 1
+    assert all(0 < timing.low <= timing.median <= timing.high for timing in timed.values())

@@ -7,9 +7,12 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from command import assay
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay.commands import showing
 from assay.commands.showing import Request
@@ -18,6 +21,7 @@ from assay.inside import artifacts
 from assay.inside.artifacts import beside, differing, machine_code, mix, names, sass, summary, tools
 from assay.inside.artifacts.levels import LEVELS
 from assay.inside.artifacts.model import Part, Shown
+from assay.ops.scale_bias import scale_bias
 from assay.session import Session
 from assay.single import pick
 from assay.target import parse
@@ -239,6 +243,24 @@ def test_compiled_shows_graph_and_program(session: Session) -> None:
     assert found.parts[0].report is not None
     assert found.parts[0].report.arch == "sm_80"
     assert "1 operation in the graph (mul) became 1 kernel" in found.notes
+
+
+@pytest.mark.full
+def test_two_operations_become_one_kernel(session: Session) -> None:
+    """`w*x + b`: two launches in eager, one compiled; a compiler of CUDA fuses no launches."""
+    found = shown(session, "scale_bias", "compiled", "sm_80")
+    assert "2 operations in the graph (mul, add) became 1 kernel" in found.notes
+    calls: list[str] = []
+
+    class Counts(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None):
+            calls.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    given = [torch.ones(8) for _ in range(3)]
+    with Counts():
+        scale_bias.reference(*given)
+    assert calls == ["aten.mul.Tensor", "aten.add.Tensor"]
 
 
 @pytest.mark.full

@@ -212,3 +212,29 @@ def test_the_page_runs_as_printed() -> None:
     scope: dict[str, Any] = {}
     exec(snippet, scope)
     assert float(scope["loss"].data) < 1
+
+
+@pytest.mark.parametrize(
+    ("name", "usual"),
+    [
+        ("relu", torch.relu),
+        ("tanh", torch.tanh),
+        ("sigmoid", torch.sigmoid),
+        ("gelu", torch.nn.functional.gelu),
+        ("gelu_tanh", lambda x: torch.nn.functional.gelu(x, approximate="tanh")),
+        ("elu", torch.nn.functional.elu),
+        ("softplus", torch.nn.functional.softplus),
+        ("swish", torch.nn.functional.silu),
+    ],
+)
+def test_activations_go_both_ways(name: str, usual: Any) -> None:
+    data = torch.linspace(-4, 4, 41)
+    x, y = Tensor(data), data.clone().requires_grad_()
+    made = apply(name, x)
+    right = usual(y)
+    torch.testing.assert_close(made.data, right.detach())
+    (made * made).sum().backward()
+    (right * right).sum().backward()
+    assert x.grad is not None
+    assert y.grad is not None
+    torch.testing.assert_close(x.grad, y.grad)

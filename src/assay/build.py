@@ -29,6 +29,10 @@ class Kernel:
     """`run(outputs, inputs)` gives the outputs; it fills those given if the variant fills."""
     build: Build
     counters: Counters | None = None
+    handle: Any = None
+    """What its source became, which a launcher is given first; None without a source."""
+    launch: Callable[[Any, list[Any], list[Any]], Any] | None = None
+    """`launch(handle, outputs, inputs)`: the launcher with another handle."""
 
 
 def find_variant(op: Op, name: str, *, dynamic: bool = False) -> Variant:
@@ -105,6 +109,8 @@ def build(
         run,
         loaded.build if loaded else took,
         loaded.counters if loaded else None,
+        handle,
+        call,
     )
 
 

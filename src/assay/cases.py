@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -101,3 +102,43 @@ def scalar(text: str) -> Scalar:
     if len(shift) == 2 and all(part.isdecimal() for part in shift) and int(shift[1]) < 64:
         return int(shift[0]) << int(shift[1])
     return text
+
+
+RANGE = re.compile(r"(-?\d+):(-?\d+)(?::(-?\d+))?")
+MOST = 10_000
+"""Cases that ranges may make: more were hardly meant."""
+
+
+def is_range(value: Any) -> bool:
+    """Whether it is `first:last:step`."""
+    return isinstance(value, str) and RANGE.fullmatch(value) is not None
+
+
+def expanded(values: Mapping[str, Scalar]) -> list[dict[str, Scalar]]:
+    """Every combination of what ranges stand for: `n=256:1024:128` is 256, 384, ... 1024.
+
+    The last is among them if steps meet it; without a step it is 1. The first names vary slowest.
+    Raises OpError for a range of no number, or of too many.
+    """
+    lists = [_range(n, v) if is_range(v) else [v] for n, v in values.items()]
+    count = 1
+    for each in lists:
+        count *= len(each)
+    if count > MOST:
+        raise OpError(f"{_text(values)} makes {count:,} cases, at most {MOST:,}; take larger steps")
+    return [dict(zip(values, combo)) for combo in itertools.product(*lists)]
+
+
+def _range(name: str, value: Any) -> Any:
+    found = RANGE.fullmatch(value)
+    assert found is not None
+    first, last, step = int(found[1]), int(found[2]), int(found[3] or 1)
+    if step < 1 or last < first:
+        raise OpError(
+            f"{name}={value}: a range is first:last:step, upwards, e.g. {name}=256:1024:128"
+        )
+    return range(first, last + 1, step)
+
+
+def _text(values: Mapping[str, Scalar]) -> str:
+    return " ".join(f"{n}={v}" for n, v in values.items())

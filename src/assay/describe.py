@@ -13,6 +13,7 @@ import msgspec
 from . import lines
 from .adapt import autotune
 from .cache import source_digests
+from .cases import case_of, expanded, is_range
 from .errors import AssayError, OpError
 from .op import Op, Variant, call_with, cost, supported
 from .processes.channel import Channel
@@ -76,7 +77,7 @@ def main(channel: Channel, target: dict, case: dict, dtypes: list[str]) -> None:
 
 
 def chosen(op: Op, wanted: dict[str, Scalar], dtypes: list[str]) -> list[Case]:
-    """The cases that have these values; a case of its own if they name every value.
+    """The cases that have these values; a case of its own if they name every value, or a range.
 
     Raises OpError if there is none.
     """
@@ -86,7 +87,8 @@ def chosen(op: Op, wanted: dict[str, Scalar], dtypes: list[str]) -> list[Case]:
         raise OpError(
             f"{op.name}: no case has {unknown[0]!r}; the values are {', '.join(names) or 'none'}"
         )
-    found = [c for c in op.cases if all(c.values.get(n) == v for n, v in wanted.items())]
+    found = _swept(op, wanted, dtypes) if any(map(is_range, wanted.values())) else []
+    found = found or [c for c in op.cases if all(c.values.get(n) == v for n, v in wanted.items())]
     if not found and set(wanted) == set(names):
         found = [Case({name: wanted[name] for name in names})]
     if dtypes:
@@ -101,6 +103,13 @@ def chosen(op: Op, wanted: dict[str, Scalar], dtypes: list[str]) -> list[Case]:
             f"or choose among: {listed}"
         )
     return found
+
+
+def _swept(op: Op, wanted: dict[str, Scalar], dtypes: list[str]) -> list[Case]:
+    """A case for each value of the ranges; of names not given, the values of the first case."""
+    first = op.cases[0].values
+    own = [{"dtype": d} for d in dtypes if "dtype" not in wanted] or [{}]
+    return [case_of({**first, **one, **dtype}) for one in expanded(wanted) for dtype in own]
 
 
 def facts(op: Op, case: dict[str, Scalar], dtypes: list[str]) -> OpFacts:

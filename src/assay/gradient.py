@@ -44,23 +44,27 @@ class Gradient:
 
     def saved(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
         """The values that it saves, of these inputs and outputs of the forward."""
-        names = self.forward.input_names(len(inputs))
+        places = self.places(len(inputs), len(outputs))
+        return [(outputs if is_output else inputs)[i] for is_output, i in places]
+
+    def places(self, inputs: int, outputs: int) -> list[tuple[bool, int]]:
+        """Of each value that it saves: whether it is an output, and which; of so many."""
+        names = self.forward.input_names(inputs)
         return [
-            inputs[names.index(name)] if name in names else outputs[self._output(name, outputs)]
+            (False, names.index(name)) if name in names else (True, self._output(name, outputs))
             for name in self.saves
         ]
 
-    def _output(self, name: str, outputs: Sequence[Any]) -> int:
+    def _output(self, name: str, outputs: int) -> int:
         index = output_index(name)
-        if index is None and len(outputs) > 1:
+        if index is None and outputs > 1:
             raise OpError(
-                f"{self.forward.name}: its gradient saves {name!r}, and there are {len(outputs)} "
-                f"outputs; say which: output0 to output{len(outputs) - 1}"
+                f"{self.forward.name}: its gradient saves {name!r}, and there are {outputs} "
+                f"outputs; say which: output0 to output{outputs - 1}"
             )
-        if (index or 0) >= len(outputs):
+        if (index or 0) >= outputs:
             raise OpError(
-                f"{self.forward.name}: its gradient saves {name!r}, and there are "
-                f"{len(outputs)} outputs"
+                f"{self.forward.name}: its gradient saves {name!r}, and there are {outputs} outputs"
             )
         return index or 0
 

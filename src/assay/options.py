@@ -10,7 +10,7 @@ Targets = Annotated[
     list[str],
     typer.Argument(metavar="TARGET...", help="An operator, file.py, file.py:name or package:name."),
 ]
-Case = Annotated[str | None, typer.Option("--case", help="Only cases with these values: 'n=4096'.")]
+Case = Annotated[str | None, typer.Option("--case", help="Only these: 'n=4096', 'n=256:1024:128'.")]
 Dtype = Annotated[str | None, typer.Option("--dtype", help="Only these: float32,bfloat16.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:1.")]
 Arch = Annotated[str, typer.Option("--arch", help="Compile for this, where no GPU says: sm_90.")]

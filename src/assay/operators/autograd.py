@@ -11,40 +11,56 @@ from ..gradient import differentiable
 from ..op import Op
 
 
-def register_gradient(
-    library: torch.library.Library, name: str, op: Op, gradient: Any, outputs: int
-) -> None:
-    """Registers a backward for an operator, or one that refuses by name if there is no gradient.
+class Rules:
+    """What is kept of a forward, and what a backward makes of it.
 
-    Without any, autograd would give no gradient and only warn.
+    Without a gradient, the backward refuses by name: without any, autograd would give no gradient
+    and only warn.
     """
 
-    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.wanted = op.input_names(len(inputs))
-        if gradient is None:
-            return
-        made = list(output) if outputs > 1 else [output]
-        ctx.floating = differentiable(made)
-        saved = gradient.op.of.saved(list(inputs), made)
-        ctx.plain = [None if isinstance(s, torch.Tensor) else s for s in saved]
-        ctx.tensors = [i for i, s in enumerate(saved) if isinstance(s, torch.Tensor)]
-        ctx.save_for_backward(*(saved[i] for i in ctx.tensors))
+    def __init__(self, op: Op, gradient: Any):
+        self.op, self.gradient = op, gradient
+        self._names: list[str] = []
+        self._places: list[tuple[bool, int]] = []
 
-    def backward(ctx: Any, *grads: Any) -> Any:
-        names, needed = ctx.wanted, ctx.needs_input_grad
+    def setup(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Keeps what the gradient saves."""
+        if len(self._names) < len(inputs):  # reading a signature takes longer than a small kernel
+            self._names = self.op.input_names(len(inputs))
+        if self.gradient is None:
+            return
+        made = list(output) if isinstance(output, (tuple, list)) else [output]
+        if not self._places:
+            self._places = self.gradient.op.of.places(len(inputs), len(made))
+        saved = [(made if is_output else inputs)[i] for is_output, i in self._places]
+        ctx.floating = differentiable(made)
+        ctx.plain = [None if isinstance(s, torch.Tensor) else s for s in saved]
+        ctx.save_for_backward(*(s for s in saved if isinstance(s, torch.Tensor)))
+
+    def backward(self, ctx: Any, *grads: Any) -> Any:
+        """The gradients of the inputs that need one, None for others. Raises NotSupported."""
+        gradient, names, needed = self.gradient, self._names, ctx.needs_input_grad
         wrt = gradient.op.of.wrt if gradient is not None else ()
         for name, wants in zip(names, needed):
             if wants and name not in wrt:
                 has = f"only of {', '.join(wrt)}" if wrt else "none at all"
                 raise NotSupported(
-                    f"{op.name}: a gradient of {name} is asked for, and it declares {has}; "
-                    f"declare one with {op.name}.gradient(..., wrt=...), or detach {name}"
+                    f"{self.op.name}: a gradient of {name} is asked for, and it declares {has}; "
+                    f"declare one with {self.op.name}.gradient(..., wrt=...), or detach {name}"
                 )
-        values = list(ctx.plain)
-        for place, tensor in zip(ctx.tensors, ctx.saved_tensors):
-            values[place] = tensor
-        made = gradient.overload(*(grads[i] for i in ctx.floating), *values)
+        kept = iter(ctx.saved_tensors)
+        values = [next(kept) if value is None else value for value in ctx.plain]
+        made = gradient(*(grads[i] for i in ctx.floating), *values)
         found = dict(zip(wrt, made if len(wrt) > 1 else [made]))
         return tuple(found[n] if wants else None for n, wants in zip(names, needed))
 
-    torch.library.register_autograd(name, backward, setup_context=setup, lib=library)
+
+def register_gradient(library: torch.library.Library, name: str, rules: Rules) -> None:
+    """Registers these rules for an operator."""
+
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        rules.setup(ctx, inputs, output)
+
+    torch.library.register_autograd(
+        name, lambda ctx, *grads: rules.backward(ctx, *grads), setup_context=setup, lib=library
+    )

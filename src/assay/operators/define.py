@@ -8,7 +8,7 @@ for all devices, a fake made from the reference, autograd from the gradient Op, 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,9 @@ import torch
 from ..errors import NotSupported, OpError
 from ..inputs import dtype_name, inputs_of
 from ..op import Op
-from .autograd import register_gradient
+from .autograd import Rules, register_gradient
 from .casting import RULES, register_autocast
+from .direct import ELSEWHERE, direct
 from .picking import TUNED
 from .running import Runner, shapes
 
@@ -45,6 +46,8 @@ class TorchOp:
     double: bool
     """Whether its gradient has a gradient."""
     runner: Runner
+    direct: Callable[[tuple[Any, ...]], Any]
+    """What is asked first: the outputs, or ELSEWHERE where the dispatcher has to be."""
 
     @property
     def name(self) -> str:
@@ -58,6 +61,11 @@ class TorchOp:
 
     def __call__(self, *args: Any) -> Any:
         if not self.mutated:
+            # To torch.compile the question is a constant, and the operator one node of the graph.
+            if not torch.compiler.is_dynamo_compiling():
+                made = self.direct(args)
+                if made is not ELSEWHERE:
+                    return made
             return self.overload(*args)
         changed = [args[place] for place in self.mutated]
         needed = torch.is_grad_enabled() and any(
@@ -166,7 +174,8 @@ def _define(op: Op, runner: Runner, grad: TorchOp | None, autocast: str, name: s
     torch.library.register_fake(
         f"{NAMESPACE}::{own}", lambda *args: _plain(shapes(op, list(args)), op), lib=library
     )
-    register_gradient(library, f"{NAMESPACE}::{own}", op, grad, count)
+    rules = Rules(op, grad)
+    register_gradient(library, f"{NAMESPACE}::{own}", rules)
     overload = functional
     if mutated:
         overload = _in_place(library, own, op, runner, names, kinds, mutated, count)
@@ -174,7 +183,8 @@ def _define(op: Op, runner: Runner, grad: TorchOp | None, autocast: str, name: s
         for each in {own, overload.name().partition("::")[2]}:
             register_autocast(library, each, getattr(torch.ops.assay, each).default, autocast)
     double = grad is not None and grad.gradient is not None
-    return TorchOp(op, grad, overload, functional, tuple(mutated), double, runner)
+    first = direct(runner, kinds, rules)
+    return TorchOp(op, grad, overload, functional, tuple(mutated), double, runner, first)
 
 
 KEY = "CompositeExplicitAutograd"

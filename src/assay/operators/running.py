@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..inputs import dtype_name, to_meta
 from ..op import Op, Variant
 from ..types import Case, Scalar
 from .picking import KINDS, Picker
+from .replay import Packed, Replay, recorded
 
 MOST_KEPT = 1024
 """Shapes that are remembered for each operator; a model that has more pays for them again."""
@@ -31,6 +33,9 @@ class _Planned:
     copied: tuple[int, ...]
     """Places of inputs that are made contiguous."""
     device: torch.device
+    replay: Replay | None
+    anew: str
+    """Why its launches are worked out at each call; empty if they are replayed."""
 
 
 class Runner:
@@ -54,26 +59,41 @@ class Runner:
 
         Raises NotSupported for a device or dtype that nothing was made for.
         """
-        key = tuple([_form(x) for x in inputs])
+        key = _forms(inputs)
         plan = self._planned.get(key)
         if plan is None:
             plan = self._plan(key, inputs, mutated)
-        given = list(inputs)
-        for place in plan.copied:
-            given[place] = given[place].contiguous()
-        with _on(plan.device), torch.no_grad():
-            outputs = [torch.empty(s, dtype=d, device=plan.device) for s, d in plan.outputs]
-            made = plan.kernel.run(outputs, given)
+        with torch.no_grad():
+            made = self._made(plan, inputs)
         for place, value in zip(mutated, made):
             if value.data_ptr() != inputs[place].data_ptr() or value.stride() != (
                 inputs[place].stride()
             ):
                 inputs[place].copy_(value)
         rest = made[len(mutated) :]
-        if not plan.fills:  # else they are those allocated above
-            blocks = {_block(x) for x in inputs if isinstance(x, torch.Tensor)}
-            rest = [_own(y, blocks) for y in rest]
-        return [*(inputs[place] for place in mutated), *rest]
+        return [*(inputs[place] for place in mutated), *_owned(plan, rest, inputs)]
+
+    def planned_run(self, inputs: tuple[Any, ...]) -> list[torch.Tensor]:
+        """The same for an Op that changes no inputs, in the caller's grad mode: the caller needs
+        no gradient, or is inside of one's forward."""
+        key = _forms(inputs)
+        plan = self._planned.get(key)
+        if plan is None:
+            plan = self._plan(key, list(inputs), [])
+        if plan.replay is not None:
+            replayed = plan.replay(inputs)
+            if replayed is not None:
+                return replayed
+        return _owned(plan, self._made(plan, inputs), inputs)
+
+    def _made(self, plan: _Planned, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        given = list(inputs)
+        for place in plan.copied:
+            given[place] = given[place].contiguous()
+        if plan.device.type == "cpu":
+            return plan.kernel.run(_allocated(plan), given)
+        with _on(plan.device):
+            return plan.kernel.run(_allocated(plan), given)
 
     def _plan(self, key: Any, inputs: list[Any], mutated: list[int]) -> _Planned:
         """What inputs of a form need, worked out at the first call with it."""
@@ -93,10 +113,16 @@ class Runner:
             tuple(specs[len(mutated) :]) if variant.fills else (),
             () if variant.layouts == "any" else tuple(odd),
             device,
+            *_replay(kernel, specs, inputs, device, plain=not odd and not mutated),
         )
         _bound(self._planned)
         self._planned[key] = plan
         return plan
+
+    def anew(self, inputs: list[Any]) -> str:
+        """Why launches are worked out at each call with such inputs, if they are not replayed."""
+        plan = self._planned.get(_forms(inputs))
+        return plan.anew if plan is not None else "it was not called yet"
 
     def why(self, inputs: list[Any]) -> str:
         """Which variant runs for these inputs, and why. Raises NotSupported as `run` does."""
@@ -197,22 +223,56 @@ def shapes(op: Op, inputs: list[Any]) -> list[torch.Tensor]:
     return [y.new_empty(y.shape) for y in outputs]
 
 
-def _block(value: torch.Tensor) -> int:
-    return value.untyped_storage().data_ptr()
+def _replay(
+    kernel: Kernel, specs: Specs, inputs: list[Any], device: torch.device, *, plain: bool
+) -> tuple[Replay | None, str]:
+    """The launches of a CUDA variant, to be replayed; or None, and why not."""
+    variant = kernel.variant
+    if device.type != "cuda" or variant.way != "cuda" or not variant.fills or not kernel.launch:
+        return None, f"the way {variant.way} launches by itself"
+    if not plain:
+        return None, "its inputs are copied or changed"
+    # A tensor that is passed twice must count as two, since another call may pass two.
+    given = [x.detach() if isinstance(x, torch.Tensor) else x for x in inputs]
+    with _on(device):
+        outputs = [torch.empty(s, dtype=d, device=device) for s, d in specs]
+        launches, why = recorded(kernel.launch, outputs, given)
+        tensors = [*outputs, *(x for x in given if isinstance(x, torch.Tensor))]
+        packed = [Packed(one, tensors, kernel.handle.ready(one)) for one in launches]
+    if not packed:
+        return None, why
+    places = [i for i, x in enumerate(inputs) if isinstance(x, torch.Tensor)]
+    forms = [(tuple(y.shape), y.stride(), y.dtype) for y in outputs]
+    return Replay(packed, forms, places, outputs[0].device.index), ""
 
 
-def _own(value: torch.Tensor, known: set[int]) -> torch.Tensor:
-    """An output as the operator's fake promises it: contiguous, in memory of its own."""
-    if value.numel() and _block(value) in known:
+def _allocated(plan: _Planned) -> list[torch.Tensor]:
+    return [torch.empty(s, dtype=d, device=plan.device) for s, d in plan.outputs]
+
+
+def _owned(plan: _Planned, made: list[torch.Tensor], inputs: Sequence[Any]) -> list[torch.Tensor]:
+    """Outputs as the operator's fake promises them: contiguous, in memory of their own."""
+    if plan.fills:  # they are those allocated for it
+        return made
+    given = [x for x in inputs if isinstance(x, torch.Tensor)]
+    return [_own(y, given) for y in made]
+
+
+def _own(value: torch.Tensor, given: list[torch.Tensor]) -> torch.Tensor:
+    if value.numel() and any(torch._C._is_alias_of(value, x) for x in given):
         return value.clone(memory_format=torch.contiguous_format)
     return value.contiguous()
 
 
-def _form(x: Any) -> Any:
+def _forms(inputs: Sequence[Any]) -> tuple[Any, ...]:
     """What tells inputs apart, without the cost of putting it into words at each call."""
-    if isinstance(x, torch.Tensor):
-        return (x.dtype, x.device, x.shape, x.stride())
-    return (type(x), x)  # else 1, 1.0 and True would be one
+    found: list[Any] = []
+    for x in inputs:
+        if isinstance(x, torch.Tensor):
+            found += (x.dtype, x.device, x.shape, x.stride())
+        else:
+            found += (type(x), x or str(x))  # else 1, 1.0 and True would be one, and 0.0 and -0.0
+    return tuple(found)
 
 
 def _key(inputs: list[Any]) -> tuple[Any, ...]:

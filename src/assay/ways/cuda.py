@@ -364,12 +364,25 @@ class Module:
                 built.facts[name],
             )
 
-    def __getitem__(self, name: str) -> Any:
+    def _kernel(self, name: str) -> Any:
         if name not in self._kernels:  # chosen by the data, so not seen in the dry run
             source = self._job.variant.source
             assert source is not None
             self._load(compile_source(source, [name], self._job))
-        kernel, parameters, facts = self._kernels[name]
+        return self._kernels[name]
+
+    def ready(self, launch: Launch) -> tuple[Any, list[list[Any]], Any]:
+        """For a launch that the caller packs himself: the driver's handle, the parameters, and
+        what makes the device the current one of a thread. Raises LaunchError as a launch does."""
+        kernel, parameters, facts = self._kernel(launch.name)
+        check_geometry(launch)
+        check_shared(launch, facts.shared_bytes, facts.arch)
+        if launch.shared + (facts.shared_bytes or 0) > hardware.SHARED_DEFAULT:
+            kernel.attributes.max_dynamic_shared_size_bytes = launch.shared
+        return kernel.handle, parameters, self._device.set_current
+
+    def __getitem__(self, name: str) -> Any:
+        kernel, parameters, facts = self._kernel(name)
 
         def configured(*, grid: Any, block: Any, shared: int = 0) -> Any:
             launch = configured_as(name, grid, block, shared)

@@ -45,6 +45,18 @@ square: Op = Op(
 )
 
 
+@square.variant("eager/square")
+def by_square(x):
+    """PyTorch's `square`, which is its `pow` of 2."""
+    return torch.square(x)
+
+
+@square.variant("eager/pow")
+def by_pow(x):
+    """The third spelling: on a GPU `pow` knows the exponent 2, and multiplies."""
+    return x**2
+
+
 @square.variant("python", when=numpy_has)
 def by_numpy(x):
     a = x.numpy()
