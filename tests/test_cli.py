@@ -115,6 +115,8 @@ def test_ctrl_c_keeps_what_was_judged_and_leaves_no_process(tmp_path: Path) -> N
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "ASSAY_TEST_MARK": str(tmp_path), "PYTHONFAULTHANDLER": "1"},
+        # What a shell started in the background ignores SIGINT, and so would this process.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     runs = tmp_path / ".assay" / "runs"
     end = time.monotonic() + 60
