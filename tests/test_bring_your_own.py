@@ -97,7 +97,7 @@ def functions(tmp_path):
 @pytest.mark.parametrize(
     ("name", "options", "word", "part"),
     [
-        ("softmax", LIKE, "right", ""),
+        pytest.param("softmax", LIKE, "right", "", marks=pytest.mark.full),
         ("unnormalised", LIKE, "wrong value", "every element"),
         ("fills", {**LIKE, "fills": True}, "right", ""),
         ("fills_half", {**LIKE, "fills": True}, "not written", "3,200 of 6,400 elements"),

@@ -281,10 +281,8 @@ def cheat(x):
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=() if name == "pointer" else pytest.mark.full) for name in TIMED],
-)
+@pytest.mark.full
+@pytest.mark.parametrize("name", TIMED)
 def test_what_cheats_in_timed_calls_is_named_and_the_rest_timed(judge: Judge, name: str) -> None:
     code, word, part = TIMED[name]
     rows = judge(HEAD + code + HONEST, timed=True)

@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 PLAIN = {
     "wrong": "aliases forms integers layouts memory repeats values watched"
     " specials unmasked_triton",
-    "right": "cancellation empty memory plain_random steps triton_in_place",
+    "right": "empty steps triton_in_place",
 }
 """Some of each zoo, of every kind; the others are judged by `make test-full`."""
 

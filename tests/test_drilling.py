@@ -154,6 +154,7 @@ class Stage:
         self.options = profiling.Options("square", "cuda/naive", drill=True, to=folder)
 
 
+@pytest.mark.full
 def test_the_command_goes_from_timeline_to_counters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -66,6 +66,7 @@ def outputs(made: tuple[Launched, ...], place: int = 0) -> Any:
     return made[-1].args[place]
 
 
+@pytest.mark.full
 def test_neighbouring_addresses_touch_the_same_bytes_in_as_few_sectors_as_can_be() -> None:
     made = launches(f"{SLOW}/access.py:scale")
     before = played(made)

@@ -159,6 +159,7 @@ def judged(judge: Judge, folder: Path, formula: str, name: str, **options: objec
         assert row.word == "right", (row.op, row.label, row.case.label, row.reason)
 
 
+@pytest.mark.full
 def test_a_chain_is_right_in_every_way_with_its_gradient(judge: Judge, tmp_path: Path) -> None:
     judged(judge, tmp_path, EVERY["kinks"], "kinks", case={"n": 1000, "dtype": "bfloat16"})
 

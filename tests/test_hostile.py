@@ -189,6 +189,7 @@ def test_where_eager_itself_is_wrong_nobody_is_asked_and_a_row_says_so(judge):
     assert huge[0].reason == "asked of no variant: eager itself is not right here"
 
 
+@pytest.mark.full
 def test_one_kind_can_be_asked_for_alone(judge):
     text = BLIND.format(name="alone", more="") + GELU
     rows = judge(text, case={"zoo": "x:wide"})

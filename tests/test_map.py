@@ -473,6 +473,7 @@ def test_what_there_is_not_is_a_mistake(arguments, said):
     assert said in str(run.exception)
 
 
+@pytest.mark.full
 def test_a_verdict_shows_which_elements_are_not_written(judge, tmp_path):
     rows = judge(parse(str(HERE / "wrong" / "partial.py")), variants=("triton*",), zoo=False)
     bad = next(row for row in rows if row.label == "triton/partial BLOCK=128")

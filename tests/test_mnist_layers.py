@@ -15,7 +15,7 @@ def test_the_modules_are_those_of_the_network():
     assert used == set(MODULES) - {"training"}
 
 
-QUICK = ("linear",)
+QUICK = ("relu",)
 """Judged in the plain tier; `make test-full` judges all."""
 
 
@@ -30,6 +30,7 @@ def test_a_layer_is_right_on_the_cpu(judge, module):
     assert {(row.variant, row.word, row.reason) for row in rows} == {("cpp", "right", "")}
 
 
+@pytest.mark.full
 def test_a_layer_of_the_gpu_is_right_by_its_compiled_code(judge):
     """One of them: the rest is in the complete set, where every kernel is translated and run."""
     rows = judge("assay.mnist.layers.maxpool2d", variants=("cuda/naive",), case={"planes": 3})

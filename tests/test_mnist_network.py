@@ -57,7 +57,13 @@ def stepped(net, digits, order):
     # of the gradient where weights are few: there the arithmetic alone is compared, in float64.
     [(Sizes(), "float64"), (SMALL, "float64"), (Sizes(), "float32")],
 )
-@pytest.mark.parametrize("backend", ["cpp", "torch", "cpp,conv2=torch,fc1=torch,update=torch"])
+@pytest.mark.parametrize(
+    "backend",
+    [
+        *("cpp", "torch"),
+        pytest.param("cpp,conv2=torch,fc1=torch,update=torch", marks=pytest.mark.full),
+    ],
+)
 def test_gradients_of_the_whole_network_are_those_of_autograd(few, sizes, dtype, backend):
     parameters, order = initial(sizes, 3, dtype), torch.arange(1, 34)
     loss, found = stepped(Network(parameters, backend), few.train, order)
