@@ -20,7 +20,7 @@ import torch
 
 from assay.clock import events, graphs
 from assay.clock.gpu import gpu
-from benchmarks.first_operators import RESULTS
+from benchmarks.first_operators import RESULTS, folder_of
 
 REPEATS = 15
 Call = Callable[[], Any]
@@ -29,7 +29,7 @@ Call = Callable[[], Any]
 def main() -> None:
     """Runs every lesson."""
     card = torch.cuda.get_device_name(0)
-    place = RESULTS / card.replace(" ", "-").lower()
+    place = RESULTS / folder_of(card)
     place.mkdir(parents=True, exist_ok=True)
     lines = []
     for name, lesson in LESSONS.items():

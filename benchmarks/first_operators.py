@@ -55,7 +55,11 @@ def published(noun: Row | Machine) -> Row | Machine:
 
 def card(machine: Machine) -> str:
     """The folder of a machine's results: its GPU's name, else its CPU's."""
-    name = machine.gpus[0].name if machine.gpus else machine.cpu
+    return folder_of(machine.gpus[0].name if machine.gpus else machine.cpu)
+
+
+def folder_of(name: str) -> str:
+    """The folder of a GPU's or CPU's results, by its name."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 

@@ -1,6 +1,6 @@
 """The MNIST race on one GPU: gradients, seconds of every kernel, whole steps against PyTorch.
 
-    python benchmarks/mnist_race.py --data DIR [--batches 64,256,1024,4096] [--steps 300] [--quick]
+    python -m benchmarks.mnist_race --data DIR [--batches 64,256,1024,4096] [--steps 300] [--quick]
         [--peer NAME ...] [--limit 240] [--until] [--seeds 50] [--pinned] [--to FILE]
 
 Every line is printed and written to FILE (JSON lines) as it is known, so a run that is cut off
@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import re
 import sys
 import time
 from collections.abc import Iterator
@@ -33,6 +32,7 @@ from assay.mnist.whole import pinned as pinning
 from assay.mnist.whole import racing
 from assay.mnist.whole.history import gains
 from assay.mnist.whole.until import Recipe, compared, trainings
+from benchmarks.first_operators import RESULTS, folder_of
 
 QUICK = [1024]
 PINNED = ["fast", "compile channels_last + graph"]
@@ -97,8 +97,7 @@ def _given() -> argparse.Namespace:
     if not torch.cuda.is_available():
         sys.exit("no GPU here: this race needs one")
     if given.to is None:
-        card = re.sub(r"[^a-z0-9]+", "-", torch.cuda.get_device_name().lower()).strip("-")
-        given.to = Path(__file__).parent / "results" / card / "mnist_race.jsonl"
+        given.to = RESULTS / folder_of(torch.cuda.get_device_name()) / "mnist_race.jsonl"
         given.to.parent.mkdir(parents=True, exist_ok=True)
     return given
 

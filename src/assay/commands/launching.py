@@ -13,7 +13,7 @@ import msgspec
 from ..cases import parse_values
 from ..describe import OpFacts, label
 from ..errors import AssayError, NotRun
-from ..explain.gathering import size
+from ..explain.gathering import only_op, size
 from ..inside.profiling.launched import Launched, choices, launched, text
 from ..inside.profiling.timeline import Schedule, recorded
 from ..inside.reading.trace import read_trace
@@ -34,7 +34,7 @@ def run(
     found: list[Launched] = []
     with tempfile.TemporaryDirectory() as name, Session(Path(name) / "logs") as session:
         where = chosen_device(device, session.machine())
-        op = _one(describe(session, aim, values), target)
+        op = only_op(describe(session, aim, values), aim)
         for number, (values, takes) in enumerate(_cases(op, only, sweep=sweep)):
             made = [
                 one
@@ -47,19 +47,13 @@ def run(
             ]
             found += made
             if as_json:
-                print("\n".join(msgspec.json.encode(one).decode() for one in made))
+                for one in made:
+                    print(msgspec.json.encode(one).decode())
             elif made:
                 print("\n".join(_case(op.name, made)))
     if not as_json and found:
         print("\n".join(choices(found)))
     return 0 if found else 3
-
-
-def _one(ops: list[OpFacts], target: str) -> OpFacts:
-    if len(ops) > 1:
-        names = ", ".join(op.name for op in ops)
-        raise AssayError(f"{target}: it holds {names}; name one: {target}:{ops[0].name}")
-    return ops[0]
 
 
 def _cases(

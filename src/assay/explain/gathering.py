@@ -42,11 +42,7 @@ class Wanted:
 
 def chosen(session: Session, target: Target, variant: str, values: dict[str, Scalar]) -> Wanted:
     """What is to be explained. Raises AssayError for a variant or case that there is not."""
-    ops = describe(session, target, values)
-    if len(ops) > 1:
-        names = ", ".join(op.name for op in ops)
-        raise AssayError(f"{target.text}: it holds {names}; name one: {target.text}:{ops[0].name}")
-    op, name = ops[0], variant.split()[0]
+    op, name = only_op(describe(session, target, values), target), variant.split()[0]
     found = [v for v in op.variants if v.name == name] or [v for v in op.variants if v.way == name]
     if len(found) != 1:
         there = ", ".join(v.name for v in op.variants)
@@ -58,6 +54,14 @@ def chosen(session: Session, target: Target, variant: str, values: dict[str, Sca
         raise AssayError(f"{op.name}: {one.name} takes no such case")
     case = max(takes, key=lambda c: size(c.case))
     return Wanted(op, " ".join([one.name, *given]), one.way, one.precision, case)
+
+
+def only_op(ops: list[OpFacts], target: Target) -> OpFacts:
+    """The one Op of a target. Raises AssayError naming them if there are several."""
+    if len(ops) > 1:
+        names = ", ".join(op.name for op in ops)
+        raise AssayError(f"{target.text}: it holds {names}; name one: {target.text}:{ops[0].name}")
+    return ops[0]
 
 
 def size(case: Case) -> int:
