@@ -244,6 +244,10 @@ HONEST: dict[str, Any] = dict(
         ({"kernels": 1, "span_seconds": 4.2e-5}, "the clocks disagree"),
         ({"kernels": 3, "span_seconds": 5e-6, "median": 8e-6}, "disagree"),
         (
+            {"kernels": 4, "span_seconds": 6e-5, "kernel_seconds": 5.2e-5},
+            "events say 45.00 us, and CUPTI 60.00 us .* 4 kernels and copies, 52.00 us of them",
+        ),
+        (
             {"median": 3.0e-5},
             r"invalid, no such speed is possible: 30.00 us, and its floor is 40.00 us \(moving "
             r"134,217,728 bytes at 3,352 GB/s\)",
@@ -286,6 +290,8 @@ def call_refuse(given: dict[str, Any]) -> str:
         {"held": {"hardware slowdown": [3]}},  # labelled, and too few to count
         {"kernels": 1, "span_seconds": 9e-5, "event_seconds": 4.6e-5},
         {"kernels": 1, "span_seconds": 4.4e-5},
+        {"kernels": 4, "span_seconds": 6e-5, "kernel_seconds": 4.4e-5},  # gaps that tracing makes
+        {"kernels": 2, "span_seconds": 4.4e-5, "kernel_seconds": 8e-5},  # side by side
         {"kernels": 2, "span_seconds": 4.4e-6, "median": 5.1e-6, "floor": None},
         {"median": 1e-6, "samples": [1e-6] * 20, "fixed_seconds": 2.4e-6, "floor": None},
         {"median": 3.89e-5, "samples": [3.89e-5] * 20},  # clocks and counts are not exact

@@ -117,6 +117,7 @@ def refused(said: dict[str, Any], made: Timing) -> str:
         elsewhere=said.get("elsewhere", 0),
         fixed_seconds=made.fixed_seconds,
         span_seconds=made.span_seconds,
+        kernel_seconds=made.kernel_seconds,
         uneven=said.get("uneven", ""),
         persisting=said["persisting"],
         held=made.held,

@@ -20,8 +20,8 @@ BROKEN = (
 )
 """Under these a card is not what its data sheet says. A power cap is how a card works: a note."""
 AGREE, AGREE_SECONDS = 0.05, 5e-7
-"""How far events may be from CUPTI's span, or so much a kernel: the gaps between kernels come out
-up to 0.5 us apart when they are traced."""
+"""How far events may be from what CUPTI says, or so much a kernel: what tracing adds to a
+kernel that it waits for is up to 0.5 us."""
 
 
 def refuse(
@@ -36,6 +36,7 @@ def refuse(
     kernels: int | None = None,
     elsewhere: int = 0,
     span_seconds: float | None = None,
+    kernel_seconds: float | None = None,
     uneven: str = "",
     persisting: int = 0,
     held: Mapping[str, Sequence[int]] = MappingProxyType({}),
@@ -48,7 +49,8 @@ def refuse(
     floor: the least that a call can take, generously; None where nothing tells.
     kernels: what CUPTI saw one call run; None if it was not asked.
     elsewhere: how many of those ran on another stream.
-    span_seconds: from first start to last end of a call, by CUPTI. uneven: how calls differ in it.
+    span_seconds: from first start to last end of a call, by CUPTI. kernel_seconds: the sum of its
+    kernels' durations. uneven: how calls differ in what they ran.
     persisting: bytes of L2 that it set aside. held: of what holds clocks down, which samples.
     clock_hz: lowest and highest SM clock beside the samples.
     event_seconds: what events read of the same calls, where the samples are CUPTI's.
@@ -88,7 +90,10 @@ def refuse(
     broken = _broken(held, len(samples), clock_hz)
     if broken:
         return broken
-    apart = _apart(by_events, span_seconds if event_seconds is None else median, kernels)
+    if event_seconds is None:
+        apart = _apart(by_events, kernel_seconds, span_seconds, kernels)
+    else:
+        apart = _apart(event_seconds, median, median, kernels)
     if apart:
         return apart
     if floor and median < NEAR * floor.seconds:
@@ -115,14 +120,21 @@ def _broken(
     return ""
 
 
-def _apart(median: float, span: float | None, kernels: int | None) -> str:
-    """Empty, or that two clocks say different things of the same calls."""
+def _apart(by_events: float, busy: float | None, span: float | None, kernels: int | None) -> str:
+    """Empty, or that two clocks say different things of the same calls.
+
+    Events read no less than the kernels take, and no more than from first start to last end, of
+    which tracing stretches the gaps.
+    """
     if span is None or not kernels:
         return ""
-    if abs(median - span) <= max(AGREE * span, AGREE_SECONDS * kernels):
+    low = span if busy is None else min(busy, span)
+    slack = max(AGREE * span, AGREE_SECONDS * kernels)
+    if low - slack <= by_events <= span + slack:
         return ""
     return (
-        f"the clocks disagree: events say {1e6 * median:.2f} us, and CUPTI {1e6 * span:.2f} us "
-        f"from the first start to the last end of {kernels} kernels and copies; is another "
-        "profiler attached, or does the call take another path at times?"
+        f"the clocks disagree: events say {1e6 * by_events:.2f} us, and CUPTI {1e6 * span:.2f} us "
+        f"from the first start to the last end of {kernels} kernels and copies, {1e6 * low:.2f} us "
+        "of them running; is another profiler attached, or does the call take another path at "
+        "times?"
     )
