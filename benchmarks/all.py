@@ -57,6 +57,12 @@ STEPS = {
     "mnist-until": Step(
         ("benchmarks.mnist_race", "--until", "--seeds", "50", *DATA), 200, "time to 99 %"
     ),
+    "mnist-accuracy": Step(
+        ("benchmarks.mnist_race", "--accuracy", "--seeds", "20", *DATA), 120, "plain SGD over seeds"
+    ),
+    "mnist-recipe": Step(
+        ("benchmarks.mnist_recipe", "--limit", "100", *DATA), 130, "a recipe for 99 %"
+    ),
     "planted": Step(
         ("benchmarks.explain_planted", "--prove", "--held-out", "--limit", "220"),
         280,

@@ -1,12 +1,13 @@
 """The MNIST race on one GPU: gradients, seconds of every kernel, whole steps against PyTorch.
 
     python -m benchmarks.mnist_race --data DIR [--batches 64,256,1024,4096] [--steps 300] [--quick]
-        [--peer NAME ...] [--limit 240] [--until] [--seeds 50] [--pinned] [--to FILE]
+        [--peer NAME ...] [--limit 240] [--until] [--accuracy] [--seeds 50] [--pinned] [--to FILE]
 
 Every line is printed and written to FILE (JSON lines) as it is known, so a run that is cut off
 leaves what it had. --limit bounds it: batches and peers that there is no time for are named.
 Without --data it runs on the sample in the package, and says so. --until: time to accuracy alone;
---pinned: digits in pinned host memory beside resident ones alone.
+--accuracy: that of the notes' recipe over seeds alone; --pinned: digits in pinned host memory
+beside resident ones alone.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from assay.mnist.race import judged
 from assay.mnist.whole import pinned as pinning
 from assay.mnist.whole import racing
 from assay.mnist.whole.history import gains
-from assay.mnist.whole.until import Recipe, compared, trainings
+from assay.mnist.whole.recipe import NOTES, Recipe
+from assay.mnist.whole.until import Trained, alike, compared, trainings
 from benchmarks.first_operators import RESULTS, folder_of
 
 QUICK = [1024]
@@ -51,7 +53,11 @@ def main() -> None:
 
         tell(kind="machine", **machine(), digits=digits.source)
         if given.until:
-            return until(digits, given, tell)
+            trained = seeded(digits, Recipe(**given.recipe), given.seeds, tell)
+            return tell(kind="until_verdict", **dataclasses.asdict(compared(trained, 0.99)))
+        if given.accuracy:
+            trained = seeded(digits, NOTES, given.seeds, tell)
+            return tell(kind="accuracy", **dataclasses.asdict(alike(*trained)))
         if given.pinned:
             for batch in QUICK if given.quick else given.batches:
                 if time.monotonic() > end - 60:
@@ -83,6 +89,7 @@ def _given() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--peer", action="append", default=[], help="only these, ours among them")
     parser.add_argument("--until", action="store_true", help="time to accuracy, nothing else")
+    parser.add_argument("--accuracy", action="store_true", help="of the notes' recipe over seeds")
     parser.add_argument(
         "--pinned",
         action="store_true",
@@ -199,21 +206,21 @@ def pinned(digits: data.Data, batch: int, given: argparse.Namespace, tell: Any) 
              no_joules=one.no_joules)  # fmt: skip
 
 
-def until(digits: data.Data, given: argparse.Namespace, tell: Any) -> None:
-    recipe = Recipe(**given.recipe)
+def seeded(digits: data.Data, recipe: Recipe, seeds: int, tell: Any) -> list[Trained]:
+    """Trainings of both by a recipe, told as they are known."""
     tell(kind="recipe", **dataclasses.asdict(recipe))
 
     def seen(what: str) -> None:
         if not what.startswith("seed") or what.endswith("0 fast"):
             print(f"  {what}", flush=True)
 
-    trained = trainings(digits, recipe, range(given.seeds), seen=seen)
+    trained = trainings(digits, recipe, range(seeds), seen=seen)
     for t in trained:
         mean, low = t.accuracy
         tell(kind="until", trainer=t.name, seeds=len(t.seeds), mean_seconds=t.mean_seconds,
              accuracy=mean, accuracy_low=low, seconds=t.seconds,
              accuracies=t.accuracies, made_seconds=t.made_seconds)  # fmt: skip
-    tell(kind="until_verdict", **dataclasses.asdict(compared(trained, 0.99)))
+    return trained
 
 
 def energy(joules: float | None) -> str:

@@ -12,6 +12,7 @@ from assay.mnist.fast.network import Fast
 from assay.mnist.model import Sizes, digest, initial
 from assay.mnist.whole import bench, pinned, racing, until
 from assay.mnist.whole.by_us import FastSteps
+from assay.mnist.whole.recipe import Recipe
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
@@ -96,7 +97,7 @@ def test_digits_in_pinned_memory_train_alike(digits: Data) -> None:
 
 def test_trainings_of_two_seeds_learn_and_repeat(digits: Data, monkeypatch) -> None:
     monkeypatch.setattr(until, "MODE", None)  # the twin eager: compiling takes a minute
-    recipe = until.Recipe(batch=64, steps=200)
+    recipe = Recipe(batch=64, steps=200)
     fast, twin = until.trainings(digits, recipe, [0, 1])
     assert fast.name == "fast"
     assert min(*fast.accuracies, *twin.accuracies) > 0.93

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -20,7 +21,9 @@ from assay.mnist.whole import bench, by_torch, by_us, energy, history, pinned, r
 from assay.mnist.whole.by_torch import TorchSteps
 from assay.mnist.whole.by_us import LayerSteps
 from assay.mnist.whole.peers import PEERS, Whole
+from assay.mnist.whole.recipe import NOTES, Recipe, split
 from assay.simt import Watch
+from benchmarks import mnist_recipe
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +150,7 @@ def test_a_burst_goes_back_to_the_weights_it_was_given(few, on_the_cpu):
 
 
 def test_the_rate_rises_and_falls():
-    rates = until.Recipe(steps=99, peak=0.5, warm=0.2).rates()
+    rates = Recipe(steps=99, peak=0.5, warm=0.2).rates()
     assert len(rates) == 99
     assert max(rates) == pytest.approx(0.5)
     assert rates.index(max(rates)) == 19
@@ -155,7 +158,7 @@ def test_the_rate_rises_and_falls():
 
 
 def test_trainings_of_a_seed_are_alike_whoever_trains(few, on_the_cpu):
-    recipe = until.Recipe(batch=16, steps=9, peak=0.1, smooth=0.1)
+    recipe = Recipe(batch=16, steps=9, peak=0.1, smooth=0.1)
     (once,) = until.trainings(few, recipe, [3, 4], device="cpu", names=["twin"])
     (again,) = until.trainings(few, recipe, [4, 3], device="cpu", names=["twin"])
     assert once.accuracies == again.accuracies[::-1]
@@ -263,11 +266,78 @@ def test_who_does_not_reach_the_accuracy_wins_nothing():
     assert one.accuracy[1] == float("-inf"), "of one seed nothing is known"
 
 
+def test_accuracies_are_compared_seed_by_seed():
+    ours, twin = trained("fast", 0.9902, 0.03), trained("twin", 0.9903, 0.12)
+    near = replace(
+        twin, accuracies=tuple(a - s for a, s in zip(ours.accuracies, (0, 2e-4, 0, -2e-4)))
+    )
+    same = until.alike(ours, near)
+    assert same.word == "same within noise"
+    assert same.low < 0 < same.high
+    assert "ours reads +0.000 points more" in until_race.difference(same)
+    apart = until.alike(ours, twin)
+    assert (apart.word, apart.difference) == ("apart", pytest.approx(-1e-4)), (
+        "the same in each seed"
+    )
+    wide = replace(
+        twin, accuracies=tuple(a + s for a, s in zip(ours.accuracies, (0.01, -0.01, 0, 0)))
+    )
+    assert until.alike(ours, wide).word == "cannot tell"
+    assert until_race.table([ours, twin], None).columns[6].header == "made in"
+
+
+def test_the_notes_recipe_has_no_momentum_and_no_schedule():
+    assert set(NOTES.rates()) == {NOTES.peak}
+    assert NOTES.optimizer == {"lr": NOTES.peak}
+    assert "no momentum" in NOTES.said
+
+
+def test_a_recipe_is_chosen_without_the_test_digits(few):
+    train = few.train
+    times = 1 + 10_000 // len(train)
+    many = Digits(train.images.repeat(times, 0), train.labels.repeat(times, 0))
+    made = split(replace(few, train=many))
+    assert (len(made.train), len(made.test)) == (len(many) - 5000, 5000)
+    assert (made.test.images == many.images[-5000:]).all()
+    assert (made.train.labels == many.labels[:-5000]).all()
+    assert "judged on the other 5,000" in made.source
+    with pytest.raises(AssayError, match="judged on 5,000 training digits"):
+        split(few)
+
+
+def test_the_search_for_a_recipe_finds_the_best_that_is_fast_enough(few, monkeypatch):
+    """By trainings that follow a formula: 100 us a step, best at peak 0.2, momentum 0.85."""
+
+    def trainings(_, recipe, seeds, *, names):
+        off = abs(recipe.peak - 0.2) + abs(recipe.momentum - 0.85) + recipe.smooth
+        right = 0.99 + 1e-6 * recipe.steps - 0.01 * off
+        slow = 1e-4 if recipe.batch != 512 else 1e-3
+        takes = tuple(recipe.steps * slow for _ in seeds)
+        yield until.Trained("fast", tuple(seeds), takes, tuple(right for _ in seeds), True)
+
+    monkeypatch.setattr(mnist_recipe, "trainings", trainings)
+    written = io.StringIO()
+    search = mnist_recipe.Search(few, 0.045, time.monotonic() + 60, written)
+    for recipes, seeds in mnist_recipe.attempts(search, 2):
+        for recipe in recipes:
+            search.attempt(recipe, seeds)
+    best = search.best(8)[0]
+    assert (best.recipe.momentum, best.recipe.peak, len(best.shares)) == (0.85, 0.2, 8)
+    assert best.recipe.batch != 512
+    assert best.seconds <= 0.045
+    count = len(search.tried)
+    assert len(written.getvalue().splitlines()) == count
+    search.end = 0.0
+    search.attempt(Recipe(batch=64), 2)
+    assert len(search.tried) == count, "the time is over"
+
+
 def test_what_needs_a_gpu_says_so(monkeypatch, capsys):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert until_race.race(None, False, 99, 50) == 3
     assert racing_command.pinned(None, False, 64, 100, 0, []) == 3
-    assert capsys.readouterr().out.count("no GPU here") == 2
+    assert until_race.accuracy(None, False, 20) == 3
+    assert capsys.readouterr().out.count("no GPU here") == 3
     with pytest.raises(AssayError, match=r"--until 0\.99: a share of test digits in percent"):
         until_race.race(None, False, 0.99, 50)
     with pytest.raises(AssayError, match="--seeds 1: a mean with an interval"):
@@ -287,7 +357,7 @@ def test_the_fast_training_is_that_of_the_twin(few, on_the_cpu, monkeypatch):
         return 1.0
 
     monkeypatch.setattr(until, "accuracy", accuracy)
-    recipe = until.Recipe(batch=8, steps=6, peak=0.05, smooth=0.1)
+    recipe = Recipe(batch=8, steps=6, peak=0.05, smooth=0.1)
     until.trainings(few, recipe, [5], device="cpu")
     ours, twin = seen["FastTraining"], seen["TwinTraining"]
     assert ours.tolist() == pytest.approx(twin.tolist(), rel=5e-3)

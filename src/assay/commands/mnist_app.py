@@ -108,19 +108,25 @@ def race(
             "--until", metavar="PERCENT", help="Seconds of training to it, on a GPU; 99 is usual."
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", help="Trainings of --until.")] = 50,
+    seeds: Annotated[
+        int | None,
+        typer.Option("--seeds", help="Trainings of --until (50); alone: accuracy over them."),
+    ] = None,
 ) -> None:
     """Race PyTorch: same digits, weights and batches, in turns; no winner unless all agrees.
 
     On a GPU whole steps race in bursts, in every form PyTorch has; without one, phases on the CPU.
-    --until trains by one recipe with seeds 0, 1, ...; of the other options only those of the digits
-    matter then. --until and --pinned end with exit code 3 without a GPU.
+    --until trains by one recipe with seeds 0, 1, ..., --seeds alone by that of the notes; of the
+    other options only those of the digits matter then. These and --pinned end with exit code 3
+    without a GPU.
     """
     yielding_threads()
-    if until is not None:
+    if until is not None or seeds is not None:
         from . import until_race
 
-        raise typer.Exit(until_race.race(data, download, until, seeds))
+        if until is not None:
+            raise typer.Exit(until_race.race(data, download, until, seeds or 50))
+        raise typer.Exit(until_race.accuracy(data, download, seeds or 0))
     from . import racing
 
     run = racing.pinned if pinned else racing.race

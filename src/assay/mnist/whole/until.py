@@ -2,8 +2,7 @@
 
 A training is one CUDA graph of all its steps. Its time goes from the shuffle of the first epoch to
 the last update, on the device; upload, building and the weights it starts from are made before. The
-test set is read once, after the last update, and decides nothing. The recipe was tuned on the first
-55,000 training digits, judged on the other 5,000 (docs/mnist.md).
+test set is read once, after the last update, and decides nothing.
 """
 
 from __future__ import annotations
@@ -26,40 +25,11 @@ from ..model import Parameters, Sizes, initial
 from ..train import accuracy
 from .bench import SPIN_CYCLES, Course, captured, timed
 from .by_torch import TorchSteps
+from .recipe import Recipe
 
 MODE = "default"
 SPIN = 10 * SPIN_CYCLES
 """Some 3 ms: a graph of 2,000 nodes takes the host longer than one of a burst."""
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """Nesterov's momentum; the rate rises to `peak` in the share `warm` of all steps, then to 0."""
-
-    batch: int = 256
-    steps: int = 300
-    peak: float = 0.1
-    momentum: float = 0.9
-    smooth: float = 0.0
-    warm: float = 0.2
-
-    @property
-    def said(self) -> str:
-        """The recipe in words."""
-        return (
-            f"{self.steps} steps of {self.batch}, rate to {self.peak:g} in the first "
-            f"{self.warm:.0%} and down to 0, Nesterov {self.momentum:g}, smoothing {self.smooth:g}"
-        )
-
-    def rates(self) -> list[float]:
-        """The rate of every step."""
-        made = []
-        for step in range(self.steps):
-            at = (step + 1) / (self.steps + 1)
-            made.append(
-                self.peak * (at / self.warm if at < self.warm else (1 - at) / (1 - self.warm))
-            )
-        return made
 
 
 @dataclass(frozen=True)
@@ -81,12 +51,8 @@ class Trained:
     @property
     def accuracy(self) -> tuple[float, float]:
         """(mean, lower end of its 95 % interval by Student's t) over the seeds."""
-        mean, n = fmean(self.accuracies), len(self.accuracies)
-        if n < 2:
-            return mean, float("-inf")
-        z = NormalDist().inv_cdf(0.975)
-        t = z + (z**3 + z) / (4 * (n - 1))  # first term of Student's t in 1 / degrees of freedom
-        return mean, mean - t * stdev(self.accuracies) / math.sqrt(n)
+        mean, half = mean_within(self.accuracies)
+        return mean, mean - half
 
 
 @dataclass(frozen=True)
@@ -99,6 +65,43 @@ class Comparison:
     word: str
     """faster, slower, same, cannot tell; or `no winner`."""
     reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Alike:
+    """How far the accuracies of two trainers are apart, paired by seed."""
+
+    low: float
+    difference: float
+    """Mean of ours less the other's; low and high are its 95 % interval by Student's t."""
+    high: float
+    word: str
+    """same within noise, apart, or `cannot tell` from so few seeds."""
+
+
+NOISE = 0.001
+"""A tenth of a point: an interval that holds 0 and ends within it says `same within noise`."""
+
+
+def alike(ours: Trained, other: Trained) -> Alike:
+    """Whether both read as many test digits rightly, by the seeds that both trained with."""
+    mean, half = mean_within([a - b for a, b in zip(ours.accuracies, other.accuracies)])
+    low, high = mean - half, mean + half
+    if low > 0 or high < 0:
+        word = "apart"
+    else:
+        word = "same within noise" if low > -NOISE and high < NOISE else "cannot tell"
+    return Alike(low, mean, high, word)
+
+
+def mean_within(values: Sequence[float]) -> tuple[float, float]:
+    """(mean, half of its 95 % interval by Student's t); infinite for fewer than two values."""
+    mean, n = fmean(values), len(values)
+    if n < 2:
+        return mean, math.inf
+    z = NormalDist().inv_cdf(0.975)
+    t = z + (z**3 + z) / (4 * (n - 1))  # first term of Student's t in 1 / degrees of freedom
+    return mean, t * stdev(values) / math.sqrt(n)
 
 
 def compared(trained: Sequence[Trained], share: float) -> Comparison:
@@ -164,7 +167,7 @@ class TwinTraining:
         self._recipe, self._course = recipe, course
         self.steps = TorchSteps(
             parameters, course, mode=MODE, channels_last=True, smooth=recipe.smooth,
-            optimizer={"lr": recipe.peak, "momentum": recipe.momentum, "nesterov": True},
+            optimizer=recipe.optimizer,
         )  # fmt: skip
         self.device = self.steps.device
         self.losses = torch.zeros(recipe.steps, device=course.images.device)
