@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -122,12 +122,22 @@ def measured(session: Session, part: Part, given: argparse.Namespace) -> Iterato
     with contextlib.suppress(Stopped):
         try:
             for asked in each:
-                for noun in run(session, asked, Progress()):
+                for noun in run(session, asked, Progress(step=steps(time.monotonic()))):
                     if isinstance(noun, Row):
                         yield noun
         except AssayError as error:
             if not session.stopped.is_set():  # else its child was ended on purpose
                 print(f"{part.op}: {error}", flush=True)
+
+
+def steps(begun: float) -> Callable[[str, int, int], None]:
+    """Tells of the tenth judged kernel and so on, and of each case that is timed, and when."""
+
+    def step(what: str, done: int, total: int) -> None:
+        if not what.startswith("judged") or done % 10 == 0 or done == total:
+            print(f"  {time.monotonic() - begun:4.0f} s  {what} ({done} of {total})", flush=True)
+
+    return step
 
 
 def target_15(given: argparse.Namespace, place: Path) -> bool:
