@@ -74,6 +74,8 @@ MOST_SHARE = 0.5
 MOST_RAISED = 2.0**-10
 BINADES = 2304
 """Powers of two that a float64 can be near, subnormals included."""
+SPREAD = 1024
+"""Copies of such a table on a GPU, where all elements of one size would queue for one entry."""
 PERIOD = 65_537
 
 
@@ -308,15 +310,20 @@ def _needed(
 
     compared: eager's output, the truth and the allowance; None where nothing can be said.
     """
-    needs = torch.ones(BINADES, device=truth.device, dtype=torch.float64)
+    rows = 1 if truth.device.type == "cpu" else SPREAD
+    needs = torch.ones(rows * BINADES, device=truth.device, dtype=torch.float64)
     if compared is None:
-        return needs
+        return needs[:BINADES]
     out, _, allowed = compared
     share = (out.to(truth.dtype) - truth).abs().div_(allowed).nan_to_num_(0.0, 0.0, 0.0)
-    for near in (-1, 0, 1):  # the neighbours too: the element itself may have been lucky
-        at = (_binade(truth.abs()) + near).clamp_(0, BINADES - 1).reshape(-1)
-        needs.scatter_reduce_(0, at, EAGER * share.reshape(-1), "amax")
-    return needs
+    at = _binade(truth.abs()).clamp_(0, BINADES - 1).reshape(-1)
+    at += torch.arange(at.numel(), device=at.device).remainder_(rows).mul_(BINADES)
+    needs.scatter_reduce_(0, at, EAGER * share.reshape(-1), "amax")
+    own = needs.view(rows, BINADES).amax(0)
+    found = own.clone()  # the neighbours too: the element itself may have been lucky
+    torch.maximum(found[1:], own[:-1], out=found[1:])
+    torch.maximum(found[:-1], own[1:], out=found[:-1])
+    return found
 
 
 def _binade(size: torch.Tensor) -> torch.Tensor:

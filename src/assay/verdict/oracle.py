@@ -37,8 +37,9 @@ from .tamper import taken
 from .watched import watched
 from .zoo import hostile, unasked
 
-KEEP_BYTES = 4 << 30
-"""Truths kept for the next variant on the same case."""
+KEEP_BYTES, KEEP_SHARE = 4 << 30, 0.25
+"""Truths kept for variants that are still to come to a case: at least so many bytes, on a GPU at
+least this share of its memory."""
 FREE_SHARE = 0.4
 """Most of the free GPU memory that a truth may take before it is computed on the CPU."""
 
@@ -234,9 +235,16 @@ class Oracle:
             self._joined.add((case.label, case.seed))
         known = Known(self.op, case, inputs, self._place(inputs))
         self._kept[key] = known
-        while len(self._kept) > 2 and sum(k.bytes for k in self._kept.values()) > KEEP_BYTES:
+        while len(self._kept) > 2 and sum(k.bytes for k in self._kept.values()) > self._most:
             self._kept.popitem(last=False)
         return known
+
+    @functools.cached_property
+    def _most(self) -> int:
+        if not self.device.startswith("cuda"):
+            return KEEP_BYTES
+        _, whole = torch.cuda.mem_get_info(self.device)
+        return max(KEEP_BYTES, int(KEEP_SHARE * whole))
 
     def _place(self, inputs: tuple[Any, ...]) -> str:
         """Where the truth is computed: on the GPU if it fits there with its float64 copies."""
