@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from assay import AssayError
 from assay.commands import digits as command
 from assay.commands import mnist_app, racing
-from assay.mnist import checkpoint, data, onnx_file, png, predict, profile, race, train
+from assay.mnist import checkpoint, data, inference, onnx_file, png, predict, profile, race, train
 from assay.mnist.data import Data, Digits
 from assay.mnist.idx import DataError
 from assay.mnist.model import LAYERS, LOSS, Sizes, initial
@@ -218,3 +219,19 @@ def test_onnx_runtime_reads_what_we_read(state, few, tmp_path):
     other = train.start(replace(state.plan, seed=1), few)
     onnx_file.write(other, path)
     assert onnx_file.difference(onnx_file.logits(path, x), ours) > onnx_file.ALLOWED
+
+
+def test_onnx_runtime_reads_beside_us(state, few, tmp_path):
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    path = tmp_path / "x.onnx"
+    onnx_file.write(state, path)
+    net, order = Network(state.parameters), torch.arange(40)
+    images, labels = (torch.from_numpy(x.copy()) for x in (few.test.images, few.test.labels))
+    pixels, _ = net.load(images, labels, order)
+    found, why = inference.side_by_side(net, pixels, pixels, state, path, rounds=12)
+    assert [one.name for one in found] == ["ours", "PyTorch, eager", "ONNX Runtime"]
+    assert why == ""
+    assert all(len(one.samples) == 12 and 0 < one.seconds[1] < 1 for one in found)
+    low, middle, high, word = found[0].over(found[0])
+    assert (low, middle, high, word) == (1, 1, 1, "same")

@@ -11,7 +11,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from ..errors import AssayError
-from ..mnist import checkpoint, data, onnx_file
+from ..mnist import checkpoint, data, inference, onnx_file
 from ..mnist import profile as profiling
 from ..mnist import race as racing
 from ..mnist.fast.network import Fast
@@ -177,3 +177,19 @@ def export(kept: Path, to: Path) -> None:
         f"ONNX Runtime agrees on {len(ours):,} digits of the sample: logits within {off:.1e} of "
         f"the largest, {same:,} digits read alike"
     )
+    _read(*inference.side_by_side(net, x, pixels.to(net.device), state, to), len(ours))
+
+
+def _read(found: list[inference.Read], why: str, count: int) -> None:
+    """Prints how long each takes to read so many digits, and ours beside the others."""
+    ours = found[0]
+    print(f"reading {count:,} digits, in turns, {len(ours.samples)} rounds, wall time:")
+    for one in found:
+        low, middle, high = map(seconds, one.seconds)
+        said = ""
+        if one is not ours:
+            least, times, most, word = one.over(ours)
+            said = f"; ours is {word}: {times:.2f} times ({least:.2f} to {most:.2f}, 95 %)"
+        print(f"  {one.name}: {middle} ({low} to {high}){said}")
+    if why:
+        print(f"  ONNX Runtime: not run: {why}")

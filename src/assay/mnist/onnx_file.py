@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from ..errors import AssayError
 from .layers.batchnorm2d import EPSILON
 from .train import State
 
 OPSET = 18
+CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 ALLOWED = 1e-4
 """Largest difference between the logits of ONNX Runtime and ours, as a share of the largest."""
 
@@ -78,10 +80,21 @@ def write(state: State, path: Path) -> None:
 
 def logits(path: Path, images: np.ndarray) -> np.ndarray:
     """What ONNX Runtime's CPU makes of images (n, 1, side, side) float32. Raises AssayError."""
-    runtime = _module("onnxruntime")
-    session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    found: np.ndarray = session.run(["logits"], {"images": images})[0]
+    found: np.ndarray = session(path).run(["logits"], {"images": images})[0]
     return found
+
+
+def session(path: Path, device: str = "cpu") -> Any:
+    """The file opened by ONNX Runtime, with torch's number of threads. Raises AssayError.
+
+    device: `cpu` or `cuda`, where a build without a GPU takes the CPU: see its get_providers().
+    """
+    runtime = _module("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    wanted = [CUDA, CPU] if device == "cuda" else [CPU]
+    here = [one for one in wanted if one in runtime.get_available_providers()]
+    return runtime.InferenceSession(str(path), options, providers=here)
 
 
 def difference(found: np.ndarray, ours: np.ndarray) -> float:
