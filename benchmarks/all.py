@@ -69,6 +69,7 @@ STEPS = {
         "explanations against clocks and experiments",
     ),
     "fusion": Step(("benchmarks.fusion",), 60, "launches and traffic of a chain"),
+    "memory": Step(("benchmarks.vecadd_memory",), 120, "explicit and managed memory"),
     "show-tests": Step((*TESTS, "tests/test_show_gpu.py"), 200, "what the driver says of kernels"),
     "gpu-tests": Step((*TESTS, "tests"), 540, "all GPU tests"),
 }
