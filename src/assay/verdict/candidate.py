@@ -24,6 +24,7 @@ from ..target import load_op
 from .buffers import Poisoned
 from .protocol import Settings, Task, runs_of
 from .run import Runner, cached_inputs
+from .shared import release
 from .tamper import Taken, Tampered, taken
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def main(channel: Channel, settings: dict, tasks: list[dict]) -> None:
         if answer.get("last"):
             return
         channel.receive()
+        release()
 
 
 def _lost(word: str, given: Settings) -> bool:

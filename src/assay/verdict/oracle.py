@@ -32,6 +32,7 @@ from .joined import as_gradient, check_formula
 from .picture import beyond, pictured
 from .precision import class_of, explained
 from .protocol import Ran
+from .shared import forget
 from .strength import strengths
 from .tamper import taken
 from .watched import watched
@@ -93,6 +94,12 @@ class Oracle:
             case = msgspec.convert(message["case"], Case)
             specs = output_specs(self.op, inputs_of(self.op, case, message["seed"]), case)
             return {"specs": [{"shape": list(s), "dtype": dtype_name(d)} for s, d in specs]}
+        try:
+            return {"verdict": msgspec.to_builtins(self._judged(message))}
+        finally:
+            forget()
+
+    def _judged(self, message: dict[str, Any]) -> Verdict:
         runs = [msgspec.convert(r, Ran) for r in message["runs"]]
         case = msgspec.convert(message["case"], Case)
         verdict = self.judge(case, runs, message["precision"], message["device"])
@@ -100,7 +107,7 @@ class Oracle:
         verdict = pictured(verdict, runs, places)
         if self.op.of is not None:
             verdict = as_gradient(self.op, verdict, self._known(case, runs[0].seed).inputs)
-        return {"verdict": msgspec.to_builtins(verdict)}
+        return verdict
 
     def judge(self, case: Case, runs: list[Ran], precision: str, device: str) -> Verdict:
         """The first thing that is wrong in the runs, or `right`.
@@ -115,7 +122,7 @@ class Oracle:
         for number, run in enumerate(runs):
             truth = known[number % len(known)]
             found = form(run, truth.specs, device)
-            found = found or unchanged(run, truth.inputs, names, op.mutates) or memory(run, names)
+            found = found or unchanged(run, truth.there, names, op.mutates) or memory(run, names)
             if found and number >= len(known):
                 return _unlike_before(found.detail)
             if found:
@@ -144,7 +151,8 @@ class Oracle:
         given = dict(zip(op.input_names(len(known.inputs)), known.inputs))
         found, wrong = values(outs, known.expected, roundoff, op.limit, given)
         if wrong:
-            asked = op, known.inputs, outs, known.expected, roundoff, precision
+            here = [out.cpu() for out in outs]
+            asked = op, known.inputs, here, known.expected, roundoff, precision
             return explained(found, *asked), True
         if all(moved is None for moved in known.expected.moved):
             return found, False  # exact: there is no precision to speak of
@@ -287,17 +295,19 @@ class Known:
         self.inputs = inputs
         self.specs = output_specs(op, inputs, case)
         self._op, self._device = op, device
-        self.truth: Truth = truth_of(op, self._there(), self.specs)
+        self.truth: Truth = truth_of(op, self.there, self.specs)
         self._dtypes = [x.dtype for x in inputs if isinstance(x, torch.Tensor)]
         self._check_specs(op)
 
-    def _there(self) -> tuple[Any, ...]:
+    @functools.cached_property
+    def there(self) -> tuple[Any, ...]:
+        """The inputs where the truth is computed."""
         return tuple(x.to(self._device) if isinstance(x, torch.Tensor) else x for x in self.inputs)
 
     @functools.cached_property
     def expected(self) -> Expected:
         """The truth and what is allowed, which costs several times as much."""
-        return budgeted(self._op, self._there(), self.truth)
+        return budgeted(self._op, self.there, self.truth)
 
     def _check_specs(self, op: Op) -> None:
         shapes = [tuple(t.shape) for t in self.truth.outputs]
@@ -314,6 +324,8 @@ class Known:
     @property
     def bytes(self) -> int:
         held = [*self.inputs, *self.truth.outputs]
+        if self._device != "cpu":
+            held += self.there
         if "expected" in self.__dict__:
             held += [*self.expected.moved, *self.expected.cache.values()]
         return tensor_bytes(held)

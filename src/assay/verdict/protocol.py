@@ -20,6 +20,21 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str
 
 
+class Shared(msgspec.Struct, frozen=True, kw_only=True):
+    """What torch needs to open another process's memory of a GPU (shared.py)."""
+
+    device: int
+    handle: bytes
+    size: int
+    offset: int
+    length: int
+    """Bytes of the tensor's block; `size` is that of the memory it lies in."""
+    counter: bytes
+    counter_offset: int
+    event: bytes
+    waits: bool
+
+
 class Shipped(msgspec.Struct, frozen=True, kw_only=True):
     """Where the bytes of one tensor lie, and how to read them."""
 
@@ -40,6 +55,8 @@ class Shipped(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it lies in the memory of an output of an earlier call."""
     kind: str = "tensor"
     """Anything else is a type that is no plain dense tensor."""
+    shared: Shared | None = None
+    """Where they lie on the GPU, in place of a file."""
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
