@@ -52,6 +52,8 @@ def exported(shipped: Shipped) -> torch.Tensor:
 def opened(shared: Shared) -> torch.Tensor:
     """The bytes that somebody else exported, as a copy: opened once, however often it is asked.
 
+    On the CPU, where a GPU has no room for it.
+
     Raises RuntimeError if there are no such bytes.
     """
     key = _key(shared)
@@ -62,7 +64,10 @@ def opened(shared: Shared) -> torch.Tensor:
             shared.counter_offset, shared.event, shared.waits,
         )  # fmt: skip
         whole = torch.empty(0, dtype=torch.uint8, device=f"cuda:{shared.device}").set_(storage)
-        _opened[key] = whole[: shared.length].clone()
+        try:
+            _opened[key] = whole[: shared.length].clone()
+        except torch.cuda.OutOfMemoryError:
+            _opened[key] = whole[: shared.length].cpu()
         torch.cuda.synchronize(shared.device)
     return _opened[key]
 
