@@ -59,6 +59,11 @@ class Direct:
             return "through the dispatcher: something is switched on in this thread"
         if not all(tensor_is(x) if t is None else type(x) is t for x, t in zip(args, types)):
             return "through the dispatcher: not all of its inputs are plain tensors and numbers"
+        wants = torch.is_grad_enabled() and any(
+            isinstance(x, torch.Tensor) and x.requires_grad for x in args
+        )
+        if wants and self._rules.gradient is None:
+            return "through the dispatcher: a gradient is wanted, and it has none"
         if self._table is not None and self._table.way(args) == "native":
             return "native"
         if why := self._runner.anew(list(args)):
