@@ -159,6 +159,7 @@ def test_on_another_current_device_python_runs_it(standin: Standin) -> None:
     count = len(standin.calls)
     standin.device = 1
     assert torch.equal(f(x), x * x)
+    assert f.path(x) == "by Python: the GPU of its inputs is not the current one"
     assert len(standin.calls) == count  # the kernel ran under a guard of the device instead
 
 
@@ -179,6 +180,14 @@ def test_every_form_has_its_own_plan(standin: Standin) -> None:
             assert torch.equal(f(x), x * x)
         assert "its inputs are copied" in f.path(x)
     assert torch.equal(f(wide[1:3]), wide[1:3] ** 2)  # an offset is no part of a form
+
+
+@pytest.mark.full
+def test_a_form_that_the_dispatcher_met_first_is_served_too(standin: Standin) -> None:
+    f, x = assay.torch_op(square, "eager"), normal(3, 5)
+    assert torch.equal(f.overload(torch._neg_view(x)), x * x)
+    assert f.path(x) == "native"
+    assert torch.equal(f(x), x * x)
 
 
 @pytest.mark.full
@@ -294,6 +303,33 @@ def test_a_graph_is_freed_kept_and_differentiated_as_torch_has_it(standin: Stand
     (second,) = torch.autograd.grad(first.sum(), x)
     torch.testing.assert_close(first, 8 * x**7)
     torch.testing.assert_close(second, 56 * x**6)
+
+
+@pytest.mark.full
+def test_a_saved_output_has_its_graph_in_a_second_backward(standin: Standin) -> None:
+    made = assay.Op("expo", lambda x: x.exp(), lambda make, n: (make.normal(n),), cases=[dict(n=4)])
+    once = made.gradient(lambda dy, y: dy * y, saves="y", wrt="x")
+    once.gradient(lambda g, dy, y: (g * y, g * dy), saves=("dy", "y"), wrt=("dy", "y"))
+    f = assay.torch_op(made)
+    for _ in range(2):
+        x = normal(4).requires_grad_()
+        y = f(x)
+        (dx,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        (ddx,) = torch.autograd.grad(dx.sum(), x, create_graph=True)
+        torch.testing.assert_close(ddx, x.exp())
+    assert f.path(x) == "native"
+
+
+@pytest.mark.full
+def test_compiled_autograd_is_refused_by_name(standin: Standin) -> None:
+    from torch._dynamo import compiled_autograd
+
+    f = served("square", x := normal(3, 4).requires_grad_())
+    with (
+        pytest.raises(NotImplementedError, match=r"squareBackward: .*native\.switch\(False\)"),
+        compiled_autograd._enable(lambda module: module),
+    ):
+        f(x).sum().backward()
 
 
 @pytest.mark.full

@@ -64,8 +64,11 @@ class Direct:
         )
         if wants and self._rules.gradient is None:
             return "through the dispatcher: a gradient is wanted, and it has none"
-        if self._table is not None and self._table.way(args) == "native":
-            return "native"
+        way = self._table.way(args) if self._table is not None else ""
+        if way == "native":
+            return way
+        if way == "device":
+            return "by Python: the GPU of its inputs is not the current one"
         if why := self._runner.anew(list(args)):
             return f"by Python, each launch anew: {why}"
         return f"by Python, replayed: {self._unserved()}"

@@ -59,6 +59,12 @@ struct Backward : torch::autograd::Node {
 
   std::string name() const override { return rules->name + "Backward"; }
 
+  void compiled_args(torch::autograd::CompiledNodeArgs&) const override {
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        false, name(), ": compiled autograd can't read a native call; say "
+        "assay.operators.native.switch(False) before the forward");
+  }
+
   // The GIL guards `saved`, as it does in the node of a torch.autograd.Function: a lock of our own
   // and the GIL, taken in turns by two threads, could wait for one another.
   void release_variables() override {
