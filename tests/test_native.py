@@ -404,6 +404,36 @@ def test_what_is_saved_lives_as_long_as_the_graph(standin: Standin) -> None:
 
 
 @pytest.mark.full
+def test_a_saved_output_holds_no_ring(standin: Standin) -> None:
+    """It is what its own node saved: as an input's, its memory would never come back."""
+    f = served("softmax", x := normal(3, 4).requires_grad_())
+    y = f(x)
+    alone = torch.empty(3, 4).detach().untyped_storage()._use_count()
+    inner = y.detach()
+    assert inner.untyped_storage()._use_count() > alone
+    del y
+    gc.collect()
+    assert inner.untyped_storage()._use_count() == alone
+
+
+@pytest.mark.full
+def test_an_output_that_nobody_used_has_a_gradient_of_zeros(standin: Standin) -> None:
+    made = assay.Op(
+        "pair",
+        lambda x: (x + 1, x * 2),
+        lambda make, n: (make.normal(n),),
+        cases=[dict(n=4)],
+    )
+    made.gradient(lambda a, b: a + 2 * b, saves=(), wrt="x")
+    f, x = assay.torch_op(made), normal(4).requires_grad_()
+    f(x)
+    for place, right in ((0, 1.0), (1, 2.0)):
+        (dx,) = torch.autograd.grad(f(x)[place].sum(), x)
+        assert torch.equal(dx, torch.full((4,), right))
+    assert f.path(x) == "native"
+
+
+@pytest.mark.full
 def test_a_long_chain_is_freed_without_recursion(standin: Standin) -> None:
     f = served("relu", normal(2))
     y = normal(2).requires_grad_()
