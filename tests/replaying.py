@@ -108,7 +108,7 @@ def planned(standin: Standin) -> Any:
         packed = replay.Packed(launch, tensors, (handle, parameters, standin.wake))
         places = [i for i, x in enumerate(given) if isinstance(x, torch.Tensor)]
         forms = [(tuple(y.shape), y.stride(), y.dtype) for y in outputs]
-        return replay.Replay([packed], forms, places, 0), ""
+        return replay.Replay([packed], forms, places, 0, kernel), ""
 
     return made
 

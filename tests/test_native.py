@@ -207,6 +207,20 @@ def test_old_forms_make_room(standin: Standin, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.full
+def test_a_plan_keeps_its_kernel_loaded(standin: Standin) -> None:
+    """Its handle would be of nothing, once Python's own plan made room for others."""
+    f, x = assay.torch_op(square, "eager"), normal(3, 5)
+    f(x)
+    (kernel,) = [weakref.ref(one) for one in f.runner._kernels.values()]
+    f.runner._planned.clear()
+    f.runner._kernels.clear()
+    standin.kernels[:] = [lambda pointers: None]
+    gc.collect()
+    assert f.path(x) == "native"
+    assert kernel() is not None
+
+
+@pytest.mark.full
 def test_numbers_are_part_of_a_form(standin: Standin) -> None:
     made = assay.Op(
         "numbers",

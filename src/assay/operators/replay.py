@@ -164,8 +164,11 @@ class Replay:
         outputs: Sequence[tuple[tuple[int, ...], tuple[int, ...], torch.dtype]],
         tensors: Sequence[int],
         device: int,
+        owner: Any = None,
     ):
-        """outputs: shape, strides and dtype. tensors: places of the inputs that are tensors."""
+        """outputs: shape, strides and dtype. tensors: places of the inputs that are tensors.
+        owner: what keeps the kernels loaded."""
+        self.owner = owner
         self.launches, self.outputs, self.device = tuple(launches), tuple(outputs), device
         self._tensors = tuple(tensors)
         self._current = torch._C._cuda_getDevice

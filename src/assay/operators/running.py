@@ -251,7 +251,7 @@ def _replay(
         return None, why
     places = [i for i, x in enumerate(inputs) if isinstance(x, torch.Tensor)]
     forms = [(tuple(y.shape), y.stride(), y.dtype) for y in outputs]
-    return Replay(packed, forms, places, outputs[0].device.index), ""
+    return Replay(packed, forms, places, outputs[0].device.index, kernel), ""
 
 
 def _allocated(plan: _Planned) -> list[torch.Tensor]:

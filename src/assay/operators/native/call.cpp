@@ -128,13 +128,13 @@ PyObject* way(PyObject* self, PyObject* args) {
   return guarded(asked, reinterpret_cast<Table*>(self), args);
 }
 
-// (args, device index, outputs, launches, saves, noted): whether the form is served from now on.
+// (args, device index, outputs, launches, saves, noted, owner): whether the form is served from now on.
 PyObject* added(Table* self, PyObject* given) {
   State& s = *self->state;
   try {
     Inputs inputs;
     if (read(s, item(given, 0), inputs, false) != Found::call) Py_RETURN_FALSE;
-    auto plan = std::make_shared<Plan>();
+    const auto plan = std::make_shared<Plan>();
     plan->form.assign(inputs.form.words, inputs.form.words + inputs.form.count);
     for (const auto* x : inputs.tensors) {
       if (x != nullptr) plan->device = x->device().type();
@@ -152,6 +152,7 @@ PyObject* added(Table* self, PyObject* given) {
       plan->saves.push_back({item(one, 0) == Py_True, static_cast<int>(whole(item(one, 1)))});
     }
     plan->noted = Py_NewRef(item(given, 5));
+    plan->owner = Py_NewRef(item(given, 6));
     if (!fits(*plan, inputs.tensors.size()) || looked_up(s, inputs.form)) Py_RETURN_FALSE;
     keep(s, plan);
     Py_RETURN_TRUE;
@@ -243,7 +244,7 @@ void table_free(PyObject* object) {
 
 PyMethodDef METHODS[] = {
     {"call", call, METH_O, "The outputs of a call with this tuple of inputs, or `elsewhere`."},
-    {"way", way, METH_O, "`native`, `missed`, `device` (another is current) or `elsewhere`: how a call would go."},
+    {"way", way, METH_O, "`native`, `missed`, `device` (another is current) or `elsewhere`."},
     {"add", add, METH_O, "Keeps a plan; whether it is served from now on. See table.py."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -85,6 +85,7 @@ struct Plan {
   std::vector<Launch> launches;
   std::vector<Save> saves;    // the tensors that a backward reads again
   PyObject* noted = nullptr;  // what else a backward is told: see table.py
+  PyObject* owner = nullptr;  // keeps what the handles of the launches belong to
 
   Plan() = default;
   Plan(const Plan&) = delete;
@@ -93,6 +94,7 @@ struct Plan {
     if (!Py_IsInitialized()) return;
     const auto state = PyGILState_Ensure();
     Py_XDECREF(noted);
+    Py_XDECREF(owner);
     for (auto& launch : launches) Py_XDECREF(launch.here);
     PyGILState_Release(state);
   }

@@ -91,4 +91,5 @@ def added(made: Any, rules: Rules, inputs: Sequence[Any], replay: Replay) -> boo
     floating = [i for i, (_, d) in enumerate(outputs) if d.is_floating_point or d.is_complex]
     launches = tuple(launch.parts() for launch in replay.launches)
     noted = (floating, plain)
-    return bool(made.add((tuple(inputs), replay.device, outputs, launches, tuple(saves), noted)))
+    given = (tuple(inputs), replay.device, outputs, launches, tuple(saves), noted, replay)
+    return bool(made.add(given))
