@@ -59,7 +59,8 @@ def table(
     """
 
     def backward(noted: Any, saved: Any, needs: Any, grads: Any) -> Any:
-        return rules.backward(Kept(*noted, saved, needs), *grads)
+        floating, plain = noted
+        return rules.backward(Kept(floating, plain, saved, needs), *grads)
 
     return module.Table(
         "".join(KINDS[kind] for kind in kinds),
