@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import gc
 import threading
@@ -21,6 +22,7 @@ from assay import cache
 from assay.errors import LaunchError
 from assay.inputs import inputs_of
 from assay.operators import native
+from assay.operators.direct import ELSEWHERE
 from assay.operators.native import building, table
 from assay.ops.square import square
 from assay.target import library
@@ -234,6 +236,8 @@ def test_numbers_are_part_of_a_form(standin: Standin) -> None:
             assert torch.equal(f(x, a, b, c), made.reference(x, a, b, c))
             assert f.path(x, a, b, c) == "native"
     assert f.path(x, 1.5, True, True).startswith("through the dispatcher")
+    for numbers in ((1.5, True, True), (1.5, 2, 1), (1, 2, True), (1.5, 2.0, True), (1.5, 2)):
+        assert f.direct((x, *numbers)) is ELSEWHERE
     big = 1 << 40
     assert torch.equal(f(x, 1.5, big, True), made.reference(x, 1.5, big, True))
 
@@ -296,6 +300,27 @@ def test_threads_share_nothing(standin: Standin) -> None:
     for one in threads:
         one.join()
     assert not wrong
+
+
+@pytest.mark.full
+def test_other_threads_run_while_the_driver_takes_its_time(
+    standin: Standin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full queue of launches waits. The C library's usleep stands for it: a handle's number is
+    its first argument, and so 5 ms are what a launch takes."""
+    wait = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p).value
+    _, *rest = table.addresses()
+    monkeypatch.setattr(table, "addresses", lambda: (wait, *rest))
+    f, x = assay.torch_op(square, "eager"), normal(4)
+    f(x)
+    assert f.path(x) == "native"
+    threads = [threading.Thread(target=lambda: [f(x) for _ in range(20)]) for _ in range(6)]
+    begun = time.perf_counter()
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert 0.1 <= time.perf_counter() - begun < 0.4  # one after another: 0.6 s
 
 
 # ---- gradients ----------------------------------------------------------------------------------
