@@ -266,6 +266,21 @@ def test_a_gradient_of_a_gradient_is_refused_where_there_is_none(
         dx.sum().backward()
 
 
+def test_where_there_is_no_gradient_one_that_is_wanted_is_refused(
+    served: Callable[[str], Any],
+) -> None:
+    made = assay.Op("only", lambda x: x + 1, lambda make, n: (make.normal(n),), cases=[dict(n=4)])
+    f, x = assay.torch_op(made), normal(4)
+    assert direct(f, x) is not ELSEWHERE
+    x.requires_grad_()
+    assert f.direct((x,)) is ELSEWHERE
+    assert f.path(x) == "through the dispatcher: a gradient is wanted, and it has none"
+    with pytest.raises(assay.NotSupported, match="only: a gradient of x is asked for"):
+        f(x).sum().backward()
+    with torch.no_grad():
+        assert direct(f, x) is not ELSEWHERE
+
+
 def test_scalars_are_taken_as_the_schema_has_them(served: Callable[[str], Any]) -> None:
     def op() -> Any:
         made = assay.Op(

@@ -125,7 +125,6 @@ inline void keep(State& s, const Kept& plan) {
         break;
       }
     }
-    if (s.last == old) s.last = nullptr;
   }
 }
 
