@@ -1,10 +1,11 @@
 """Target 15: what a call of a library operator takes the host, against eager with the same flags.
 
-    python -m benchmarks.host [--rounds 40] [--to FILE] [--device cuda:0]
+    python -m benchmarks.host [--rounds 40] [--to FILE] [--device cuda:0] [--by python]
 
 Small inputs, so that the GPU is never what is waited for. A sample is 100 calls queued behind a
 busy GPU; samples of both alternate in random order within a round, and the ratio is paired by
-round. Each operator with and without requires_grad, on the current stream and on another one.
+round. Each operator with and without requires_grad, on the current stream and on another one. Calls
+without Python (assay.operators.native) are compiled first; `--by python` measures what is without.
 Lines of JSON hold every sample. An operator that raises ends it, and what was measured is kept.
 """
 
@@ -26,6 +27,7 @@ import assay
 from assay import machine
 from assay.clock.events import SLEEP_HZ
 from assay.clock.statistics import interval, ratio
+from assay.operators import native
 from assay.rows import encode
 from benchmarks.first_operators import RESULTS, card
 from benchmarks.targets import word
@@ -92,7 +94,7 @@ def measured(device: str, rounds: int) -> Iterator[dict[str, Any]]:
                     "kind": "host",
                     "op": name,
                     "served": op.serves(*given),
-                    "anew": op.runner.anew(given),
+                    "path": op.path(*given),
                     "shapes": [list(x.shape) for x in given],
                     "device": device,
                     "requires_grad": wants,
@@ -110,12 +112,24 @@ def text(line: dict[str, Any]) -> str:
     # The ratio is a time over eager's and has to be small: held from above, met and missed swap.
     said = word(1 / MUST, (1 / high, 1 / middle, 1 / low))
     flags = " requires_grad" if line["requires_grad"] else ""
-    replayed = f", not replayed: {line['anew']}" if line["anew"] else ""
     return (
-        f"  target 15: {line['op']}{flags}, {line['stream']} stream ({line['served']}{replayed}): "
+        f"  target 15: {line['op']}{flags}, {line['stream']} stream "
+        f"({line['served']}; {line['path']}): "
         f"{1e6 * interval(ours)[1]:.2f} us, eager {1e6 * interval(eager)[1]:.2f} us: "
         f"{middle:.2f} ({low:.2f} to {high:.2f}) x, must <= {MUST:g}: {said}"
     )
+
+
+def prepared(by: str) -> str:
+    """Compiles the native calls, unless they are not to be used; what that took, or why not."""
+    if by == "python":
+        native.switch(False)
+        return "native calls are switched off"
+    try:
+        made = native.build()
+    except assay.AssayError as error:
+        return f"no native calls: {error}"
+    return "native calls: kept" if made.cached else f"native calls: built in {made.seconds:.1f} s"
 
 
 def main() -> None:
@@ -123,8 +137,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--by", choices=("native", "python"), default="native")
     parser.add_argument("--to", default="", help="a file for the lines")
     given = parser.parse_args()
+    print(f"  {prepared(given.by)}", flush=True)
     here = machine.describe()
     place = Path(given.to) if given.to else RESULTS / card(here) / "host.jsonl"
     place.parent.mkdir(parents=True, exist_ok=True)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 import torch
+from replaying import replaying
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.overrides import TorchFunctionMode
@@ -16,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import assay
 from assay.inputs import inputs_of
-from assay.operators import replay
+from assay.operators import native, replay
 from assay.operators.direct import ELSEWHERE
 from assay.operators.ordinary import PLAIN
 from assay.operators.picking import usual
@@ -28,8 +31,37 @@ def normal(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
-def softmax() -> Any:
-    return assay.ops.softmax
+PATHS = ["anew", "python", pytest.param("native", marks=pytest.mark.full)]
+"""How ordinary calls go: launched anew (eager, on the CPU), replayed by Python, replayed by C++."""
+
+
+@functools.cache
+def replayed(name: str) -> Any:
+    """An operator of the library whose launches replaying.py makes ones to replay."""
+    return assay.torch_op(getattr(assay.ops, name).op, "eager")
+
+
+@pytest.fixture(params=PATHS)
+def served(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Any]]:
+    """An operator by its name, all of whose ordinary calls go this way."""
+    if request.param == "anew":
+        yield functools.partial(getattr, assay.ops)
+        return
+    if request.param == "native":
+        native.build()
+    with replaying(request.param):
+        yield replayed
+
+
+def direct(f: Any, *args: Any) -> Any:
+    """A call that is not the first of its form, and goes the way that it should."""
+    made = f.direct(args)
+    if made is ELSEWHERE:
+        return made
+    path = f.path(*args)
+    assert path == "native" or path.startswith("by Python"), path
+    assert (path == "native") == (f.direct.call is not f.direct.python), path
+    return f.direct(args)
 
 
 class Mine(torch.Tensor):
@@ -74,21 +106,26 @@ def deterministic() -> Any:
     ],
 )
 @pytest.mark.filterwarnings("ignore")
-def test_what_watches_or_changes_calls_is_not_passed_by(within: Any) -> None:
-    f, x = softmax(), normal(3, 4)
-    assert f.direct((x,)) is not ELSEWHERE
+def test_what_watches_or_changes_calls_is_not_passed_by(
+    within: Any, served: Callable[[str], Any]
+) -> None:
+    f, x = served("softmax"), normal(3, 4)
+    assert direct(f, x) is not ELSEWHERE
     with within():
         assert f.direct((x,)) is ELSEWHERE
         made = f(x)
-    assert f.direct((x,)) is not ELSEWHERE
+        assert f.path(x).startswith("through the dispatcher: something is switched on")
+    assert direct(f, x) is not ELSEWHERE
     assert type(made).__name__ == "FakeTensor" or torch.equal(made, torch.softmax(x, -1))
 
 
-def test_modes_see_the_operator() -> None:
+def test_modes_see_the_operator(served: Callable[[str], Any]) -> None:
+    f = served("softmax")
+    direct(f, normal(3, 4))
     for mode in (Sees, Hears):
         seen.clear()
         with mode():
-            softmax()(normal(3, 4))
+            f(normal(3, 4))
         assert any("assay" in name and "softmax" in name for name in seen)
 
 
@@ -106,17 +143,24 @@ def test_modes_see_the_operator() -> None:
     ],
     ids=lambda x: f"{type(x).__name__}",
 )
-def test_what_is_not_a_plain_tensor_is_not_passed_by(x: Any) -> None:
-    assert softmax().direct((x,)) is ELSEWHERE
+def test_what_is_not_a_plain_tensor_is_not_passed_by(x: Any, served: Callable[[str], Any]) -> None:
+    f = served("softmax")
+    assert direct(f, normal(3, 4)) is not ELSEWHERE
+    assert f.direct((x,)) is ELSEWHERE
+    assert f.path(x).startswith("through the dispatcher: not all of its inputs")
 
 
-def test_memory_that_means_its_negative_is_read_so() -> None:
-    x = normal(3, 4)
-    assert torch.equal(softmax()(torch._neg_view(x)), torch.softmax(-x, -1))
+def test_memory_that_means_its_negative_is_read_so(served: Callable[[str], Any]) -> None:
+    f, x = served("softmax"), normal(3, 4)
+    assert direct(f, x) is not ELSEWHERE
+    assert torch.equal(f(torch._neg_view(x)), torch.softmax(-x, -1))
 
 
-def test_a_dual_number_and_transforms_of_functions_go_through_the_dispatcher() -> None:
-    f, x = softmax(), normal(3, 4)
+def test_a_dual_number_and_transforms_of_functions_go_through_the_dispatcher(
+    served: Callable[[str], Any],
+) -> None:
+    f, x = served("softmax"), normal(3, 4)
+    assert direct(f, x) is not ELSEWHERE
     asked: list[bool] = []
 
     def told(x: torch.Tensor) -> torch.Tensor:
@@ -133,7 +177,9 @@ def test_a_dual_number_and_transforms_of_functions_go_through_the_dispatcher() -
     assert len(asked) >= 6
 
 
-def test_compiled_it_is_one_operator_for_any_shape() -> None:
+def test_compiled_it_is_one_operator_for_any_shape(served: Callable[[str], Any]) -> None:
+    f = served("softmax")
+    direct(f, normal(3, 4))
     graphs: list[str] = []
 
     def backend(module: Any, inputs: Any) -> Any:
@@ -141,7 +187,7 @@ def test_compiled_it_is_one_operator_for_any_shape() -> None:
         return module.forward
 
     torch._dynamo.reset()
-    call = torch.compile(softmax(), fullgraph=True, backend=backend, dynamic=True)
+    call = torch.compile(f, fullgraph=True, backend=backend, dynamic=True)
     for rows in (3, 5, 7):
         assert torch.allclose(call(normal(rows, 4)), normal(rows, 4).softmax(-1))
     assert len(graphs) == 1
@@ -154,14 +200,16 @@ SETTINGS = (contextlib.nullcontext, torch.no_grad, torch.inference_mode)
 @pytest.mark.parametrize("within", SETTINGS)
 @pytest.mark.parametrize("wants", [False, True])
 @pytest.mark.parametrize("kind", ["plain", "transposed", "parameter"])
-def test_the_result_is_that_of_the_dispatcher(within: Any, wants: bool, kind: str) -> None:
-    f = softmax()
+def test_the_result_is_that_of_the_dispatcher(
+    within: Any, wants: bool, kind: str, served: Callable[[str], Any]
+) -> None:
+    f = served("softmax")
     x = normal(4, 4).requires_grad_(wants)
     if kind == "parameter":
         x = torch.nn.Parameter(x.detach(), requires_grad=wants)
     with within():
         given = x.t() if kind == "transposed" else x
-        made, other = f.direct((given,)), f.overload(given)
+        made, other = direct(f, given) if kind != "transposed" else f(given), f.overload(given)
     assert made is not ELSEWHERE
     assert torch.equal(made, other)
     for flag in ("requires_grad", "is_leaf", "dtype", "_version"):
@@ -172,18 +220,21 @@ def test_the_result_is_that_of_the_dispatcher(within: Any, wants: bool, kind: st
     assert made.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
 
 
-def test_a_tensor_of_inference_mode_is_taken_outside_of_it() -> None:
-    f = softmax()
+def test_a_tensor_of_inference_mode_is_taken_outside_of_it(served: Callable[[str], Any]) -> None:
+    f = served("softmax")
     with torch.inference_mode():
         x = normal(3, 4)
-    made = f.direct((x,))
+    made = direct(f, x)
     assert made is not ELSEWHERE
     assert not made.is_inference()
 
 
-def test_gradients_hooks_and_saved_tensors_are_those_of_the_dispatcher() -> None:
-    f, kept, hooked = assay.ops.square, [], []
+def test_gradients_hooks_and_saved_tensors_are_those_of_the_dispatcher(
+    served: Callable[[str], Any],
+) -> None:
+    f, kept, hooked = served("square"), [], []
     x = normal(3, 4).requires_grad_()
+    direct(f, x)
     x.register_hook(lambda g: hooked.append(g.clone()))
     with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
         y = f.direct((x,))
@@ -205,14 +256,32 @@ def test_gradients_hooks_and_saved_tensors_are_those_of_the_dispatcher() -> None
     assert not dx[0].any()
 
 
-def test_a_gradient_of_a_gradient_is_refused_where_there_is_none() -> None:
+def test_a_gradient_of_a_gradient_is_refused_where_there_is_none(
+    served: Callable[[str], Any],
+) -> None:
     x = normal(3, 4).requires_grad_()
-    (dx,) = torch.autograd.grad(softmax()(x)[:, 0].sum(), x, create_graph=True)
+    direct(f := served("softmax"), x)
+    (dx,) = torch.autograd.grad(f(x)[:, 0].sum(), x, create_graph=True)
     with pytest.raises(assay.NotSupported, match="softmax_grad: a gradient of "):
         dx.sum().backward()
 
 
-def test_scalars_are_taken_as_the_schema_has_them() -> None:
+def test_where_there_is_no_gradient_one_that_is_wanted_is_refused(
+    served: Callable[[str], Any],
+) -> None:
+    made = assay.Op("only", lambda x: x + 1, lambda make, n: (make.normal(n),), cases=[dict(n=4)])
+    f, x = assay.torch_op(made), normal(4)
+    assert direct(f, x) is not ELSEWHERE
+    x.requires_grad_()
+    assert f.direct((x,)) is ELSEWHERE
+    assert f.path(x) == "through the dispatcher: a gradient is wanted, and it has none"
+    with pytest.raises(assay.NotSupported, match="only: a gradient of x is asked for"):
+        f(x).sum().backward()
+    with torch.no_grad():
+        assert direct(f, x) is not ELSEWHERE
+
+
+def test_scalars_are_taken_as_the_schema_has_them(served: Callable[[str], Any]) -> None:
     def op() -> Any:
         made = assay.Op(
             "signed",
@@ -223,8 +292,10 @@ def test_scalars_are_taken_as_the_schema_has_them() -> None:
         return assay.torch_op(made)
 
     f, x = op(), normal(4)
-    assert torch.equal(f(x, 0.0), x.abs())
-    assert torch.equal(f(x, -0.0), -x.abs())
+    for _ in range(2):
+        assert torch.equal(f(x, 0.0), x.abs())
+        assert torch.equal(f(x, -0.0), -x.abs())
+    assert direct(f, x, 0.0) is not ELSEWHERE
     assert f.direct((x, 1)) is ELSEWHERE  # the schema makes a float of it
     assert torch.equal(f(x, 1), x.abs())
     assert f.direct((x,)) is ELSEWHERE

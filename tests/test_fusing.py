@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+import assay
 from assay.cli import app
 from assay.errors import AssayError
 from assay.fusing import emit
@@ -195,3 +196,16 @@ def test_no_double_precision_creeps_into_float(session: object, tmp_path: Path) 
 @pytest.mark.parametrize("name", EVERY)
 def test_a_chain_is_right_on_a_gpu(judge: Judge, tmp_path: Path, name: str) -> None:
     judged(judge, tmp_path, EVERY[name], name, case={"n": 10_007}, device="cuda:0")
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(120)
+def test_small_chains_gain_by_launches_and_large_ones_by_traffic():
+    from assay.ops.scale_bias import sigmoid_scale_bias
+    from benchmarks import fusion
+
+    fused = assay.torch_op(sigmoid_scale_bias, fusion.VARIANT, "eager")
+    small, large = (fusion.measured(n, fused) for n in (1 << 12, 1 << 26))
+    assert small["host"] > 2 * small["graph"], "launches"
+    assert large["host"] < 1.2 * large["graph"]
+    assert 1.7 < large["graph"] / large["fused"] < 2.4, "9 tensors moved, and 4"

@@ -237,11 +237,11 @@ def test_energy_is_said_or_why_there_is_none(monkeypatch):
 def test_the_history_names_what_each_version_gained():
     one = race.Ran("", PEERS["fast"], {}, (0, 1), (), 1.0, (), 0.0)
     names = list(history.VERSIONS.values())
-    times = {names[1]: 4.0, names[3]: 1.0, names[2]: 2.0}
+    times = {names[1]: 8.0, names[3]: 2.0, names[2]: 4.0, names[4]: 1.0}
     made = [replace(one, name=n, seconds={"total": (s, s * 1.01)}) for n, s in times.items()]
     found = history.gains(made)
     assert [g.idea for g in found] == list(history.VERSIONS)[1:], "those that raced, in order"
-    assert [g.ratio for g in found[1:]] == pytest.approx([2, 2])
+    assert [g.ratio for g in found[1:]] == pytest.approx([2, 2, 2])
     assert history.gains(made[:1]) == []
 
 

@@ -183,6 +183,8 @@ PARENT_SIDE = [
     "commands.mnist_app",
     "commands.roofs",
     "commands.showing",
+    "commands.tuning",
+    "operators.native",
     "pipeline",
     "session",
     "describe",

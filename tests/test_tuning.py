@@ -6,6 +6,7 @@ import importlib
 import json
 import math
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import assay
+from assay.commands import tuning as tuning_command
 from assay.errors import AssayError
 from assay.operators import picking
 from assay.tuning import lookup, store
@@ -250,3 +252,17 @@ def test_the_library_is_a_package_of_functions() -> None:
     assert "softmax" in dir(assay.ops)
     with pytest.raises(AttributeError, match="no operator 'softmaxx'"):
         _ = assay.ops.softmaxx
+
+
+def test_tune_says_why_calls_are_not_native(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning_command.native.building.cpp, "compiler", lambda: "no-such-compiler")
+    assert tuning_command.native_calls("cpu") == ""
+    said = tuning_command.native_calls("cuda:0")
+    assert said.startswith("calls of operators go by Python: native calls can't be built: no C++")
+
+
+@pytest.mark.full
+def test_tune_on_a_gpu_builds_native_calls() -> None:
+    said = tuning_command.native_calls("cuda:0")
+    assert re.fullmatch(r"calls of operators are native: (kept|built in \d+\.\d s)", said)
+    assert tuning_command.native_calls("cuda:0") == "calls of operators are native: kept"

@@ -40,6 +40,17 @@ def place_of(key: str) -> Path:
     return root() / key[:2] / key
 
 
+def key_of(parts: dict[str, Any]) -> str:
+    """The name of the entry that these parts decide."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:32]
+
+
+def kept(parts: dict[str, Any]) -> Path | None:
+    """The folder of the entry of these parts, if it was built."""
+    place = place_of(key_of(parts))
+    return place if _kept(place) is not None else None
+
+
 def keep_source(way: str, text: str, suffix: str) -> Path:
     """A source given as text, as a file named after its content beside the builds."""
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -65,7 +76,7 @@ def build(
     make: fills a folder, returns the compiler's log; raises BuildError.
     say: told when another process is being waited for.
     """
-    key = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:32]
+    key = key_of(parts)
     place = place_of(key)
     start = time.monotonic()
     kept = _kept(place)

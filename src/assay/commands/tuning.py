@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.text import Text
 
 from ..clock.statistics import seconds
+from ..errors import AssayError
+from ..operators import native
 from ..pipeline import Progress, chosen_device, describe, exit_code
 from ..pipeline import run as pipe
 from ..rows import Run
@@ -46,8 +48,23 @@ def run(given: dict[str, Any]) -> int:
             made = list(choices(rows, order))
             if made:
                 store.save(machine, device, made)
+    calls = "" if interrupted else native_calls(device, screen.note)
     _told(given, rows, made, machine, device, kept)
+    if calls and not given["as_json"]:
+        Console(highlight=False).print(calls, soft_wrap=True)
     return INTERRUPTED if interrupted else exit_code(rows, ())
+
+
+def native_calls(device: str, say: Callable[[str], None] = lambda _: None) -> str:
+    """Builds what calls of operators without Python need, and tells it; nothing without a GPU."""
+    if not device.startswith("cuda"):
+        return ""
+    try:
+        made = native.build(say)
+    except AssayError as error:
+        return f"calls of operators go by Python: {error}"
+    how = "kept" if made.cached else f"built in {made.seconds:.1f} s"
+    return f"calls of operators are native: {how}"
 
 
 def _order(session: Session, request: Any) -> list[str]:

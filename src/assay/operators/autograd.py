@@ -25,17 +25,23 @@ class Rules:
 
     def setup(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Keeps what the gradient saves."""
-        if len(self._names) < len(inputs):  # reading a signature takes longer than a small kernel
-            self._names = self.op.input_names(len(inputs))
+        made = list(output) if isinstance(output, (tuple, list)) else [output]
+        places = self.places(len(inputs), len(made))
         if self.gradient is None:
             return
-        made = list(output) if isinstance(output, (tuple, list)) else [output]
-        if not self._places:
-            self._places = self.gradient.op.of.places(len(inputs), len(made))
-        saved = [(made if is_output else inputs)[i] for is_output, i in self._places]
+        saved = [(made if is_output else inputs)[i] for is_output, i in places]
         ctx.floating = differentiable(made)
         ctx.plain = [None if isinstance(s, torch.Tensor) else s for s in saved]
         ctx.save_for_backward(*(s for s in saved if isinstance(s, torch.Tensor)))
+
+    def places(self, inputs: int, outputs: int) -> list[tuple[bool, int]]:
+        """Of what the gradient saves, for so many inputs and outputs: whether it is an output, and
+        which."""
+        if len(self._names) < inputs:  # reading a signature takes longer than a small kernel
+            self._names = self.op.input_names(inputs)
+        if self.gradient is not None and not self._places:
+            self._places = self.gradient.op.of.places(inputs, outputs)
+        return self._places
 
     def backward(self, ctx: Any, *grads: Any) -> Any:
         """The gradients of the inputs that need one, None for others. Raises NotSupported."""

@@ -8,18 +8,19 @@ for all devices, a fake made from the reference, autograd from the gradient Op, 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.compiler import is_dynamo_compiling
 
 from ..errors import NotSupported, OpError
 from ..inputs import dtype_name, inputs_of
 from ..op import Op
 from .autograd import Rules, register_gradient
 from .casting import RULES, register_autocast
-from .direct import ELSEWHERE, direct
+from .direct import ELSEWHERE, Direct
 from .picking import TUNED
 from .running import Runner, shapes
 
@@ -46,7 +47,7 @@ class TorchOp:
     double: bool
     """Whether its gradient has a gradient."""
     runner: Runner
-    direct: Callable[[tuple[Any, ...]], Any]
+    direct: Direct
     """What is asked first: the outputs, or ELSEWHERE where the dispatcher has to be."""
 
     @property
@@ -59,11 +60,17 @@ class TorchOp:
         and why. Raises NotSupported as a call does."""
         return self.runner.why(list(args))
 
+    def path(self, *args: Any) -> str:
+        """How a call with these inputs goes: `native`, or by Python or the dispatcher, and why."""
+        if self.mutated:
+            return "through the dispatcher: it changes its inputs"
+        return self.direct.path(args)
+
     def __call__(self, *args: Any) -> Any:
         if not self.mutated:
             # To torch.compile the question is a constant, and the operator one node of the graph.
-            if not torch.compiler.is_dynamo_compiling():
-                made = self.direct(args)
+            if not is_dynamo_compiling():
+                made = self.direct.call(args)
                 if made is not ELSEWHERE:
                     return made
             return self.overload(*args)
@@ -183,7 +190,7 @@ def _define(op: Op, runner: Runner, grad: TorchOp | None, autocast: str, name: s
         for each in {own, overload.name().partition("::")[2]}:
             register_autocast(library, each, getattr(torch.ops.assay, each).default, autocast)
     double = grad is not None and grad.gradient is not None
-    first = direct(runner, kinds, rules)
+    first = Direct(runner, kinds, rules)
     return TorchOp(op, grad, overload, functional, tuple(mutated), double, runner, first)
 
 

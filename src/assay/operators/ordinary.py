@@ -5,6 +5,7 @@ Whatever wraps a call shows in one of these: the keys that this thread includes 
 keys of a tensor (sparse, quantised, meta, conjugated, negated, wrapped), its type (subclasses), or
 a setting that has no key (function modes, forward-mode AD, a profiler, deterministic algorithms).
 Where one is unusual the call goes through the dispatcher.
+native/ordinary.h asks the same of what is usual here; a question added to one belongs in both.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from torch._C import (
 from torch.autograd import _profiler_enabled, forward_ad
 
 TYPES = (torch.Tensor, torch.nn.Parameter)
+LEVEL = vars(forward_ad)
+"""Has `_current_level`: at least 0 inside of forward-mode AD."""
 
 
 def _keys(backend: str, *, inference: bool) -> int:

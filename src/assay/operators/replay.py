@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -64,6 +64,8 @@ def recorded(
         return [], "it launches nothing"
     if first != again or any(not _same(a, b) for a, b in zip(first, again)):
         return [], "its launcher launched something else the second time"
+    if any(one.early for one in first):
+        return [], "a kernel of it starts before the one in front of it has ended"
     own = {id(x) for x in (*outputs, *inputs)}
     if any(isinstance(x, torch.Tensor) and id(x) not in own for one in first for x in one.args):
         return [], "its launcher passes a tensor of its own"
@@ -89,8 +91,9 @@ class Packed:
         from cuda.bindings import driver
 
         handle, parameters, self._here = loaded
-        self._launch_kernel, self._name = driver.cuLaunchKernel, launch.name
-        self._geometry = (driver.CUfunction(int(handle)), *launch.grid, *launch.block)
+        self._launch_kernel, self._launch = driver.cuLaunchKernel, launch
+        self._handle = int(handle)
+        self._geometry = (driver.CUfunction(self._handle), *launch.grid, *launch.block)
         self._shared = launch.shared
         device = tensors[0].device.type
         places = {id(x): i for i, x in enumerate(tensors)}
@@ -135,7 +138,23 @@ class Packed:
             (status,) = self._launch_kernel(*self._geometry, self._shared, stream, address, 0)
         self._free.append(held)
         if status:
-            raise LaunchError(f"{self._name}: the driver refuses to launch it: {status.name}")
+            refused(self._launch.name, status)
+
+    def parts(self) -> tuple[Any, ...]:
+        """Handle, grid, block, shared memory, name, arguments, where pointers belong among them
+        (which 8 bytes, whose), where each begins, and what wakes a thread: for native/table.py."""
+        one = self._launch
+        told = (self._handle, one.grid, one.block, one.shared, one.name, self._bytes)
+        return (*told, tuple(self._pointers), tuple(self._offsets), self._here)
+
+
+def refused(name: str, status: Any) -> NoReturn:
+    """Raises LaunchError with what the driver says, by its word or its number."""
+    if isinstance(status, int) and not hasattr(status, "name"):
+        from cuda.bindings import driver
+
+        status = driver.CUresult(status)
+    raise LaunchError(f"{name}: the driver refuses to launch it: {status.name}")
 
 
 class Replay:
@@ -147,22 +166,25 @@ class Replay:
         outputs: Sequence[tuple[tuple[int, ...], tuple[int, ...], torch.dtype]],
         tensors: Sequence[int],
         device: int,
+        owner: Any = None,
     ):
-        """outputs: shape, strides and dtype. tensors: places of the inputs that are tensors."""
-        self._launches, self._outputs = tuple(launches), tuple(outputs)
-        self._tensors, self._device = tuple(tensors), device
+        """outputs: shape, strides and dtype. tensors: places of the inputs that are tensors.
+        owner: what keeps the kernels loaded."""
+        self.owner = owner
+        self.launches, self.outputs, self.device = tuple(launches), tuple(outputs), device
+        self._tensors = tuple(tensors)
         self._current = torch._C._cuda_getDevice
         self._stream = torch._C._cuda_getCurrentRawStream
         # torch.empty without the dispatcher, as compiled code of Inductor allocates.
         self._empty = torch._C._dynamo.guards._empty_strided_cuda
 
     def __call__(self, inputs: Sequence[Any]) -> list[torch.Tensor] | None:
-        if self._current() != self._device:
+        if self._current() != self.device:
             return None
-        made = [self._empty(*one) for one in self._outputs]
+        made = [self._empty(*one) for one in self.outputs]
         pointers = [y.data_ptr() for y in made]
         pointers += [inputs[i].data_ptr() for i in self._tensors]
-        stream = self._stream(self._device)
-        for launch in self._launches:
+        stream = self._stream(self.device)
+        for launch in self.launches:
             launch(pointers, stream)
         return made

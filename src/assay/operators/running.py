@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,8 @@ class Runner:
         self._refused: dict[str, str] = {}
         self._kernels: dict[Any, Kernel] = {}
         self._planned: dict[Any, _Planned] = {}
+        self.noticed: Callable[[list[Any], Replay], None] = lambda inputs, replay: None
+        """Told of inputs whose launches can be replayed, when they are planned."""
 
     def run(self, inputs: list[Any], mutated: list[int]) -> list[torch.Tensor]:
         """mutated: places of inputs that are changed in place; their new values come first.
@@ -117,7 +119,13 @@ class Runner:
         )
         _bound(self._planned)
         self._planned[key] = plan
+        if plan.replay is not None:
+            self.noticed(inputs, plan.replay)
         return plan
+
+    def forget(self) -> None:
+        """Lets every form be planned anew at its next call; what is built stays."""
+        self._planned.clear()
 
     def anew(self, inputs: list[Any]) -> str:
         """Why launches are worked out at each call with such inputs, if they are not replayed."""
@@ -243,7 +251,7 @@ def _replay(
         return None, why
     places = [i for i, x in enumerate(inputs) if isinstance(x, torch.Tensor)]
     forms = [(tuple(y.shape), y.stride(), y.dtype) for y in outputs]
-    return Replay(packed, forms, places, outputs[0].device.index), ""
+    return Replay(packed, forms, places, outputs[0].device.index, kernel), ""
 
 
 def _allocated(plan: _Planned) -> list[torch.Tensor]:

@@ -17,8 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-from .. import cache, hardware
-from ..errors import BuildError, LaunchError
+from .. import cache
+from ..errors import BuildError
 from ..types import Compiled, Counters
 from . import NO_GPU, Here, Job, Loaded, watches
 from .launch import (
@@ -83,10 +83,21 @@ def load(job: Job) -> Loaded:
     kernels = tuple(_with_geometry(built.facts[name], recorder.launches, name) for name in names)
     handle: Any = Recorder()
     if job.device.startswith("cuda"):
-        handle = Module(built, job)
+        handle = module(built, job)
     elif job.watch is not None:
         handle = Watched(built, job)
     return Loaded(handle, built.build, Counters(kernels=kernels))
+
+
+def module(built: Built, job: Job) -> Any:
+    """What launches the kernels of a source on a GPU."""
+    from .cuda_module import Module
+
+    def more(name: str) -> Built:  # chosen by the data, so not seen in the dry run
+        assert job.variant.source is not None
+        return compile_source(job.variant.source, [name], job)
+
+    return Module(built, job.device, more)
 
 
 def _with_geometry(facts: Compiled, launches: Iterable[Launch], name: str) -> Compiled:
@@ -298,8 +309,8 @@ class Watched:
         self._built = {job.variant.arch or job.arch: built}
 
     def __getitem__(self, name: str) -> Any:
-        def configured(*, grid: Any, block: Any, shared: int = 0) -> Any:
-            launch = configured_as(name, grid, block, shared)
+        def configured(*, grid: Any, block: Any, shared: int = 0, early: bool = False) -> Any:
+            launch = configured_as(name, grid, block, shared, early)
             check_geometry(launch)
             return lambda *args: self._launch(launch, args)
 
@@ -336,95 +347,3 @@ class Watched:
 
 
 EMPTY = Built(Path(), Path(), {}, {}, {}, None)
-
-
-class Module:
-    """`k` on a GPU: `k[name](grid=, block=, shared=)(out, x, n, 1.0)` on torch's current stream."""
-
-    def __init__(self, built: Built, job: Job):
-        self._built, self._job = built, job
-        self._kernels: dict[str, Any] = {}
-        self._streams: dict[int, Any] = {}
-        self._allowed: dict[str, int] = {}
-        """Bytes of dynamic shared memory that a kernel may have, where that is more than usual."""
-        self.type = type_of
-        self._load(built)
-
-    def _load(self, built: Built) -> None:
-        import torch
-        from cuda.core import Device, ObjectCode
-
-        self._device = Device(torch.device(self._job.device).index or 0)
-        self._device.set_current()
-        code = ObjectCode.from_cubin(built.cubin.read_bytes())
-        for name, lowered in built.lowered.items():
-            self._kernels[name] = (
-                code.get_kernel(lowered),
-                built.parameters[name],
-                built.facts[name],
-            )
-
-    def _kernel(self, name: str) -> Any:
-        if name not in self._kernels:  # chosen by the data, so not seen in the dry run
-            source = self._job.variant.source
-            assert source is not None
-            self._load(compile_source(source, [name], self._job))
-        return self._kernels[name]
-
-    def ready(self, launch: Launch) -> tuple[Any, list[list[Any]], Any]:
-        """For a launch that the caller packs himself: the driver's handle, the parameters, and
-        what makes the device the current one of a thread. Raises LaunchError as a launch does."""
-        kernel, parameters, facts = self._kernel(launch.name)
-        check_geometry(launch)
-        check_shared(launch, facts.shared_bytes, facts.arch)
-        if launch.shared + (facts.shared_bytes or 0) > hardware.SHARED_DEFAULT:
-            kernel.attributes.max_dynamic_shared_size_bytes = launch.shared
-        return kernel.handle, parameters, self._device.set_current
-
-    def __getitem__(self, name: str) -> Any:
-        kernel, parameters, facts = self._kernel(name)
-
-        def configured(*, grid: Any, block: Any, shared: int = 0) -> Any:
-            launch = configured_as(name, grid, block, shared)
-            check_geometry(launch)
-            check_shared(launch, facts.shared_bytes, facts.arch)
-
-            def launched(*args: Any) -> None:
-                over = launch.shared + (facts.shared_bytes or 0) > hardware.SHARED_DEFAULT
-                self._launch(kernel, launch, [*arguments(name, args, parameters)], over)
-
-            return launched
-
-        return configured
-
-    def _launch(self, kernel: Any, launch: Launch, args: list[Any], over: bool) -> None:
-        import torch
-        from cuda.core import LaunchConfig
-        from cuda.core import launch as start
-
-        current = torch.cuda.current_stream(self._job.device)
-        if current.cuda_stream not in self._streams:
-            self._streams[current.cuda_stream] = self._device.create_stream(current)
-        stream = self._streams[current.cuda_stream]
-        if over and self._allowed.get(launch.name, 0) < launch.shared:
-            allow_shared(kernel, launch.shared, self._device.device_id)
-            self._allowed[launch.name] = launch.shared
-        config = LaunchConfig(grid=launch.grid, block=launch.block, shmem_size=launch.shared)
-        start(stream, config, kernel, *args)
-
-
-def allow_shared(kernel: Any, shared: int, device: int) -> None:
-    """Lets a block of a cuda.core kernel have so many bytes of dynamic shared memory.
-
-    cuda.core shows the attribute and, in most versions, can't set it. Raises LaunchError.
-    """
-    from cuda.bindings import driver
-
-    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    handle = getattr(kernel, "handle", None) or kernel._handle
-    if isinstance(handle, driver.CUfunction):
-        (status,) = driver.cuFuncSetAttribute(handle, attribute, shared)
-    else:
-        (status,) = driver.cuKernelSetAttribute(attribute, shared, handle, driver.CUdevice(device))
-    if status != driver.CUresult.CUDA_SUCCESS:
-        raise LaunchError(f"{shared:,} bytes of dynamic shared memory are refused: {status.name}")

@@ -53,11 +53,13 @@ class Launch:
     shared: int
     args: tuple[Any, ...] = field(default=(), compare=False)
     """As the launcher passed them: tensors and numbers."""
+    early: bool = False
+    """Whether it may start before the kernel in front of it on the stream has ended."""
 
 
-def configured_as(name: str, grid: Any, block: Any, shared: Any) -> Launch:
+def configured_as(name: str, grid: Any, block: Any, shared: Any, early: bool = False) -> Launch:
     """A launch as a launcher writes it: `grid` and `block` of one to three ints."""
-    return Launch(name, _three("grid", grid), _three("block", block), int(shared))
+    return Launch(name, _three("grid", grid), _three("block", block), int(shared), early=early)
 
 
 class Recorder:
@@ -67,8 +69,8 @@ class Recorder:
         self.launches: list[Launch] = []
 
     def __getitem__(self, name: str) -> Any:
-        def configured(*, grid: Any, block: Any, shared: int = 0) -> Any:
-            launch = configured_as(name, grid, block, shared)
+        def configured(*, grid: Any, block: Any, shared: int = 0, early: bool = False) -> Any:
+            launch = configured_as(name, grid, block, shared, early)
 
             def launched(*args: Any) -> None:
                 self.launches.append(replace(launch, args=args))

@@ -200,10 +200,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
                int batch) {
   extern __shared__ __align__(16) unsigned char memory[];
   ConvsShared& s = *reinterpret_cast<ConvsShared*>(memory);
-  const Digits digits{images, nullptr, order, *step - advance, batch};
-  u32 word = digits.word(blockIdx.x);
   static_assert(C2 * OS <= C2 * PS, "staged weights fit in dy");
   stage_weights(s.dy, parameters);
+  wait_for_the_last();
+  let_the_next_start();
+  const Digits digits{images, nullptr, order, *step - advance, batch};
+  u32 word = digits.word(blockIdx.x);
   sum_rows<64>(s.sums, s.scratch, parts2, rows);
   if (threadIdx.x < C2) {
     const int c = threadIdx.x;

@@ -109,7 +109,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     return;
   }
   block -= FC1_BLOCKS;
-  if (block < CONV_BLOCKS) {
+  if (block >= HEAD_BLOCKS) {  // what is left is of `convs_grad`, which may still run
+    wait_for_the_last();
+    let_the_next_start();
+  }
+  if (block >= HEAD_BLOCKS && block < HEAD_BLOCKS + CONV_BLOCKS) {
+    block -= HEAD_BLOCKS;
     const float g = column_sum(scratch, parts_k, C2 * K2, block * COLUMNS, rows);
     if (threadIdx.x >= COLUMNS) return;
     const int i = block * COLUMNS + threadIdx.x;  // a fragment: [tile][tile of weights][4][lane]
@@ -119,7 +124,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     update(CONV2 + o * K2 + c * TAPS + k / 2, g);
     return;
   }
-  block -= CONV_BLOCKS;
   if (block < HEAD_BLOCKS) {
     const float g = column_sum(scratch, heads, HEAD, block * COLUMNS, head_rows);
     const int i = block * COLUMNS + threadIdx.x;

@@ -21,6 +21,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                    int batch) {
   __shared__ float x[XSIZE];
   __shared__ float sums[WARPS][16][17];
+  let_the_next_start();
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, at = lane % 4;
   const Digits digits{images, nullptr, order, *step, batch};
   u32 word = digits.word(blockIdx.x);
@@ -62,6 +63,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     out[pair_at(i, j)] = sum;
   }
   if (threadIdx.x < PAIRS - 55) out[55 + threadIdx.x] = 0.f;
+  wait_for_the_last();  // it needs nothing of that, but the next kernel does
 }
 
 // Fills known (KNOWN1 floats, shared) from the partial products of all blocks.

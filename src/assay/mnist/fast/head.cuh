@@ -22,6 +22,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const int b0 = blockIdx.x * TILE;
   const int quad = threadIdx.x % 8 * 4, line = threadIdx.x / 8;  // of a chunk: 8 fours, 32 lines
   float4 ours[2], weight[4];
+  const auto fetch_weights = [&](int chunk) {
+    const int f = chunk * CHUNK + quad;
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      weight[i] = *reinterpret_cast<const float4*>(parameters + FC1 + (line + 32 * i) * FLAT + f);
+  };
   const auto fetch = [&](int chunk) {
     const int f = chunk * CHUNK + quad;
 #pragma unroll
@@ -30,10 +36,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       ours[i] = b < batch ? *reinterpret_cast<const float4*>(m + i64(b) * FLAT + f)
                           : make_float4(0.f, 0.f, 0.f, 0.f);
     }
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      weight[i] = *reinterpret_cast<const float4*>(parameters + FC1 + (line + 32 * i) * FLAT + f);
   };
+  fetch_weights(first);
+  wait_for_the_last();
+  let_the_next_start();
   fetch(first);
   second_statistics(known, sums, w, parts2, rows, parameters, batch);
   if (blockIdx.x + blockIdx.y == 0 && threadIdx.x < KNOWN2)
@@ -56,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       *reinterpret_cast<float4*>(w + (line + 32 * i) * LS + quad) = make_float4(
           tf32(weight[i].x), tf32(weight[i].y), tf32(weight[i].z), tf32(weight[i].w));
     __syncthreads();
-    if (chunk + 1 < last) fetch(chunk + 1);
+    if (chunk + 1 < last) fetch(chunk + 1), fetch_weights(chunk + 1);
 #pragma unroll
     for (int k = 0; k < CHUNK; k += 8) {
       float left[2][4];
@@ -112,6 +118,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (int j = 0; j < CLASSES; ++j) four(w[j], parameters + FC2 + j * HIDDEN);
   float bias[4];
   four(bias, parameters + FC1_BIAS);
+  wait_for_the_last();
+  let_the_next_start();
   for (int b = blockIdx.x * WARPS + warp; b < batch; b += gridDim.x * WARPS) {
     const int label = labels[digits.at(b)];
     float h[4] = {bias[0], bias[1], bias[2], bias[3]};

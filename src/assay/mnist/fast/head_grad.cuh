@@ -26,6 +26,8 @@ __device__ void inputs_grad(float* shared, float* dz, float* parts, const float*
       ours[i] = b < batch ? *reinterpret_cast<const float4*>(dh + i64(b) * HIDDEN + k + quad)
                           : make_float4(0.f, 0.f, 0.f, 0.f);
     }
+  };
+  const auto fetch_weights = [&](int k) {
 #pragma unroll
     for (int i = 0; i < PER; ++i) {
       const int n = threadIdx.x + i * THREADS, f = f0 + n % (FS / 2) * 2;
@@ -35,6 +37,9 @@ __device__ void inputs_grad(float* shared, float* dz, float* parts, const float*
     }
   };
   float c[7][4] = {};
+  fetch_weights(0);
+  wait_for_the_last();
+  let_the_next_start();
   fetch(0);
   for (int k0 = 0; k0 < HIDDEN; k0 += CHUNK) {
 #pragma unroll
@@ -48,7 +53,7 @@ __device__ void inputs_grad(float* shared, float* dz, float* parts, const float*
         *reinterpret_cast<float2*>(w + 2 * n) = make_float2(tf32(weight[i].x), tf32(weight[i].y));
     }
     __syncthreads();
-    if (k0 + CHUNK < HIDDEN) fetch(k0 + CHUNK);
+    if (k0 + CHUNK < HIDDEN) fetch(k0 + CHUNK), fetch_weights(k0 + CHUNK);
 #pragma unroll
     for (int k = 0; k < CHUNK; k += 8) {
       const float* p = a + (m0 + row) * LS + k + at;
@@ -124,17 +129,22 @@ __device__ void weights_grad(float* shared, float* parts, const float* dh, const
     scale[i] = known2[SCALE2 + channel], shift[i] = known2[SHIFT2 + channel];
   }
   float4 ours, grad[4];
-  const auto fetch = [&](int chunk) {
-    const float4 none = make_float4(0.f, 0.f, 0.f, 0.f);
-    int b = chunk * CHUNK + line;
+  const float4 none = make_float4(0.f, 0.f, 0.f, 0.f);
+  const auto fetch_features = [&](int chunk) {
+    const int b = chunk * CHUNK + line;
     ours = b < batch ? *reinterpret_cast<const float4*>(m + i64(b) * FLAT + f0 + quad) : none;
+  };
+  const auto fetch = [&](int chunk) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      b = chunk * CHUNK + warp + 8 * i;  // a warp a line of 128
+      const int b = chunk * CHUNK + warp + 8 * i;  // a warp a line of 128
       grad[i] = b < batch ? reinterpret_cast<const float4*>(dh + i64(b) * HIDDEN)[lane] : none;
     }
   };
   float c[4][4] = {};
+  if (first < last) fetch_features(first);
+  wait_for_the_last();
+  let_the_next_start();
   if (first < last) fetch(first);
   for (int chunk = first; chunk < last; ++chunk) {
     const auto z = [&](float v, int i) { return tf32(relu(v * scale[i] + shift[i])); };
@@ -145,7 +155,7 @@ __device__ void weights_grad(float* shared, float* parts, const float* dh, const
       *reinterpret_cast<float4*>(d + (warp + 8 * i) * HS + 4 * lane) =
           make_float4(tf32(grad[i].x), tf32(grad[i].y), tf32(grad[i].z), tf32(grad[i].w));
     __syncthreads();
-    if (chunk + 1 < last) fetch(chunk + 1);
+    if (chunk + 1 < last) fetch(chunk + 1), fetch_features(chunk + 1);
 #pragma unroll
     for (int k = 0; k < CHUNK; k += 8) {
       const float* p = d + (k + at) * HS + warp * 16 + row;
@@ -176,9 +186,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   __shared__ __align__(16) float shared[TILE * LS + CHUNK * FS + 64];
   static_assert(CHUNK * (HS + VS) <= TILE * LS + CHUNK * FS, "both kinds of blocks fit");
   const int block = blockIdx.x;
-  if (block == 0 && threadIdx.x == 0) *step += advance;
   if (block < inputs)
     inputs_grad(shared, dz, parts2, dh, m, known2, parameters, batch, block);
   else
     weights_grad(shared, weights, dh, m, known2, batch, block - inputs, splits);
+  if (block == 0 && threadIdx.x == 0) *step += advance;  // `head`, which reads it, has ended
 }

@@ -41,7 +41,7 @@ def load(device: str, arch: str, watch: Any = None) -> Any:
     """
     job = _job(device, arch, watch)
     built = cuda.compile_source(SOURCE, list(NAMES), job)
-    return cuda.Watched(built, job) if watch is not None else cuda.Module(built, job)
+    return cuda.Watched(built, job) if watch is not None else cuda.module(built, job)
 
 
 def built(arch: str = DEFAULT_ARCH) -> Any:

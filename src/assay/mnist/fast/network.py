@@ -28,9 +28,16 @@ class Fast:
     """
 
     def __init__(
-        self, parameters: Mapping[str, torch.Tensor], *, device: str = "cuda:0", watch: Any = None
+        self,
+        parameters: Mapping[str, torch.Tensor],
+        *,
+        device: str = "cuda:0",
+        watch: Any = None,
+        early: bool = True,
     ):
-        """watch: an `assay.simt.Watch` that runs the kernels on the CPU, where there is no GPU.
+        """early: see `Step`.
+
+        watch: an `assay.simt.Watch` that runs the kernels on the CPU, where there is no GPU.
 
         Raises AssayError for other sizes than those of the notes, or without a GPU.
         """
@@ -38,6 +45,7 @@ class Fast:
             raise AssayError(NO_GPU)
         self.device = "cpu" if watch is not None else device
         self._handle, self._processors = loaded(self.device, watch)
+        self._early = early
         self.flat = flattened(parameters, self.device)
         self._flat_gradients = torch.zeros_like(self.flat)
         self.parameters: Parameters = views(self.flat)
@@ -53,7 +61,8 @@ class Fast:
         """The step of a batch size, made once."""
         if batch not in self._steps:
             self._steps[batch] = Step(
-                self._handle, self.flat, self._flat_gradients, batch, self._processors
+                *(self._handle, self.flat, self._flat_gradients, batch, self._processors),
+                early=self._early,
             )
         return self._steps[batch]
 

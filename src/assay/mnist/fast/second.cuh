@@ -92,6 +92,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
   float* x = a + C1 * PS;
   const Digits digits{images, nullptr, order, *step, batch};
   u32 word = digits.word(blockIdx.x);
+  wait_for_the_last();
+  let_the_next_start();
   stage_weights(a, parameters);
   first_statistics(known, sums, weights, products, rows, parameters, batch);
   if (blockIdx.x == 0 && threadIdx.x < KNOWN1) known1[threadIdx.x] = known[threadIdx.x];

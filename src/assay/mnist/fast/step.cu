@@ -9,4 +9,14 @@
 //   finish           sums of partial gradients, and the update
 //
 // Kernels end where the whole batch must be known: twice for a batchnorm forward, twice backward.
+//
+// A kernel may start before the one in front of it has ended (programmatic dependent launch), and then
+// waits for it. Each lets the next start only after its own wait, so what the kernel before the last
+// wrote can be read before the wait: weights, known1, known2, the head's sums; and what no kernel that
+// may still run reads can be written: `finish` updates the linear layers beside `convs_grad`, which
+// needs none of them. `patch_products` is the exception: it reads digits alone, lets the next start at
+// once and waits last. When `second_conv` starts, `finish` of the step before has waited for
+// `convs_grad`, so the count of steps stands; and its own wait is for `patch_products` and so for
+// `finish`. The count is written once `head` has ended, and read by `convs_grad` after its wait.
+// The first step of a graph does not start early: what is in front of it is not of these kernels.
 #include "finish.cuh"

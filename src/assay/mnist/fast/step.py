@@ -97,8 +97,11 @@ class Step:
         gradients: torch.Tensor,
         batch: int,
         processors: int,
+        *,
+        early: bool = True,
     ):
-        self.kernels, self.flat, self.batch = handle, flat, batch
+        """early: kernels may start before the one in front of them has ended (see step.cu)."""
+        self.kernels, self.flat, self.batch, self._early = handle, flat, batch, early
         self.grids = g = grids(batch, processors)
         self._gradients = gradients
 
@@ -114,16 +117,28 @@ class Step:
         self.fc1 = floats(g.weight_splits, HIDDEN, FLAT)
         self.parts_k, self.parts_1 = floats(g.convs, CONV2), floats(g.convs, D1)
 
-    def launch(self, name: str, grid: Any, *args: Any, shared: int = 0) -> None:
-        self.kernels[name](grid=grid, block=THREADS, shared=shared)(*args)
+    def launch(
+        self, name: str, grid: Any, *args: Any, shared: int = 0, follows: bool = True
+    ) -> None:
+        early = self._early and follows
+        self.kernels[name](grid=grid, block=THREADS, shared=shared, early=early)(*args)
 
     def forward(
-        self, digits: Digits, step: torch.Tensor, *, smooth: float = 0.0, train: bool = True
+        self,
+        digits: Digits,
+        step: torch.Tensor,
+        *,
+        smooth: float = 0.0,
+        train: bool = True,
+        follows: bool = False,
     ) -> None:
-        """Logits of step `step` (int32); with `train` its loss and the gradients of the head."""
+        """Logits of step `step` (int32); with `train` its loss and the gradients of the head.
+
+        follows: what was launched last on the stream is `finish` of this step's batch size.
+        """
         g, p = self.grids, self.flat
         where = (digits.images, digits.order, step, self.batch)
-        self.launch("patch_products", g.products, self.products, *where)
+        self.launch("patch_products", g.products, self.products, *where, follows=follows)
         self.launch(
             *("second_conv", g.convs, self.m, self.parts2, self.known1),
             *(self.products, g.products, p, *where),
@@ -182,7 +197,7 @@ class Step:
     def update(self, rates: torch.Tensor) -> None:
         """w <- w - rates[0] g, of gradients that `finish` kept."""
         grid = ceil(PARAMETERS / THREADS)
-        self.launch("update_all", grid, self.flat, self._gradients, rates)
+        self.launch("update_all", grid, self.flat, self._gradients, rates, follows=False)
 
 
 def flattened(parameters: Mapping[str, torch.Tensor], device: str) -> torch.Tensor:

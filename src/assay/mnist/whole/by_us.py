@@ -18,10 +18,16 @@ class FastSteps:
     """Bursts of the fast step."""
 
     def __init__(
-        self, parameters: Mapping[str, torch.Tensor], course: Course, *, graph: bool = True
+        self,
+        parameters: Mapping[str, torch.Tensor],
+        course: Course,
+        *,
+        graph: bool = True,
+        early: bool = True,
     ):
+        """early: kernels may start before the one in front of them has ended."""
         device = course.images.device
-        self.net = Fast(parameters, device=str(device))
+        self.net = Fast(parameters, device=str(device), early=early)
         self.course, self.device = course, str(device)
         self.parameters = self.net.parameters
         self._given = self.net.flat.clone()
@@ -39,7 +45,8 @@ class FastSteps:
         self._now.zero_()
         for s in range(BURST):
             self.course.arrive(s)
-            self._step.forward(self._digits, self._now)
+            follows = s > 0 and self.course.feed is None  # else a copy lies between
+            self._step.forward(self._digits, self._now, follows=follows)
             self._step.backward(self._digits, self._now, 1)
             self._step.finish(self._now, 1, self.losses, self._rates, keep=False)
             self.course.leave(s)

@@ -35,6 +35,7 @@ TUNES = "tries many kernels before the first step"
 MAX = "max-autotune-no-cudagraphs"
 PEERS: dict[str, Whole] = {
     "fast": Whole(FastSteps, "tf32", ours=True),
+    "fast, one after another": Whole(lambda p, c: FastSteps(p, c, early=False), "tf32", ours=True),
     "fast, no graph": Whole(lambda p, c: FastSteps(p, c, graph=False), "tf32", ours=True),
     "naive": Whole(
         lambda p, c: LayerSteps(p, c, "cuda"), "float32", ours=True, slow="takes long a step"

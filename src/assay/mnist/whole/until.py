@@ -136,8 +136,10 @@ class FastTraining:
 
     def _all(self) -> None:
         self._now.zero_()
-        for _ in range(self._recipe.steps):
-            self._step.forward(self._digits, self._now, smooth=self._recipe.smooth)
+        for step in range(self._recipe.steps):
+            self._step.forward(
+                self._digits, self._now, smooth=self._recipe.smooth, follows=step > 0
+            )
             self._step.backward(self._digits, self._now, 1)
             self._step.finish(
                 self._now, 1, self.losses, self._rates,

@@ -1,0 +1,146 @@
+"""`k` on a GPU: the kernels of a compiled source, launched on torch's current stream."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from .. import hardware
+from ..errors import LaunchError
+from .cuda import Built
+from .launch import Launch, arguments, check_geometry, check_shared, configured_as, type_of
+
+EARLY_FROM = (9, 0)
+"""Compute capability from which a kernel may start early; below, it is launched as usual."""
+
+
+class Module:
+    """`k[name](grid=, block=, shared=)(out, x, n, 1.0)`.
+
+    early=True: the kernel may start before the one in front of it on the stream has ended, and has
+    to wait for that itself before it touches anything that others read or write.
+    """
+
+    def __init__(self, built: Built, device: str, more: Callable[[str], Built]):
+        """more: compiles the source with another of its kernels."""
+        self._more, self._on = more, device
+        self._kernels: dict[str, Any] = {}
+        self._streams: dict[int, Any] = {}
+        self._allowed: dict[str, int] = {}
+        """Bytes of dynamic shared memory that a kernel may have, where that is more than usual."""
+        self.type = type_of
+        self._load(built)
+
+    def _load(self, built: Built) -> None:
+        import torch
+        from cuda.core import Device, ObjectCode
+
+        self._device = Device(torch.device(self._on).index or 0)
+        self._device.set_current()
+        code = ObjectCode.from_cubin(built.cubin.read_bytes())
+        for name, lowered in built.lowered.items():
+            self._kernels[name] = (
+                code.get_kernel(lowered),
+                built.parameters[name],
+                built.facts[name],
+            )
+
+    def _kernel(self, name: str) -> Any:
+        if name not in self._kernels:
+            self._load(self._more(name))
+        return self._kernels[name]
+
+    def ready(self, launch: Launch) -> tuple[Any, list[list[Any]], Any]:
+        """For a launch that the caller packs himself: the driver's handle, the parameters, and
+        what makes the device the current one of a thread. Raises LaunchError as a launch does."""
+        kernel, parameters, facts = self._kernel(launch.name)
+        check_geometry(launch)
+        check_shared(launch, facts.shared_bytes, facts.arch)
+        if launch.shared + (facts.shared_bytes or 0) > hardware.SHARED_DEFAULT:
+            kernel.attributes.max_dynamic_shared_size_bytes = launch.shared
+        return kernel.handle, parameters, self._device.set_current
+
+    def __getitem__(self, name: str) -> Any:
+        kernel, parameters, facts = self._kernel(name)
+
+        def configured(*, grid: Any, block: Any, shared: int = 0, early: bool = False) -> Any:
+            launch = configured_as(name, grid, block, shared, early)
+            check_geometry(launch)
+            check_shared(launch, facts.shared_bytes, facts.arch)
+
+            def launched(*args: Any) -> None:
+                over = launch.shared + (facts.shared_bytes or 0) > hardware.SHARED_DEFAULT
+                self._launch(kernel, launch, [*arguments(name, args, parameters)], over)
+
+            return launched
+
+        return configured
+
+    def _launch(self, kernel: Any, launch: Launch, args: list[Any], over: bool) -> None:
+        import torch
+        from cuda.core import LaunchConfig
+        from cuda.core import launch as start
+
+        current = torch.cuda.current_stream(self._on)
+        if over and self._allowed.get(launch.name, 0) < launch.shared:
+            allow_shared(kernel, launch.shared, self._device.device_id)
+            self._allowed[launch.name] = launch.shared
+        if launch.early and torch.cuda.get_device_capability(self._on) >= EARLY_FROM:
+            start_early(kernel, launch, args, current.cuda_stream)
+            return
+        if current.cuda_stream not in self._streams:
+            self._streams[current.cuda_stream] = self._device.create_stream(current)
+        stream = self._streams[current.cuda_stream]
+        config = LaunchConfig(grid=launch.grid, block=launch.block, shmem_size=launch.shared)
+        start(stream, config, kernel, *args)
+
+
+def allow_shared(kernel: Any, shared: int, device: int) -> None:
+    """Lets a block of a cuda.core kernel have so many bytes of dynamic shared memory.
+
+    cuda.core shows the attribute and, in most versions, can't set it. Raises LaunchError.
+    """
+    from cuda.bindings import driver
+
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    handle = getattr(kernel, "handle", None) or kernel._handle
+    if isinstance(handle, driver.CUfunction):
+        (status,) = driver.cuFuncSetAttribute(handle, attribute, shared)
+    else:
+        (status,) = driver.cuKernelSetAttribute(attribute, shared, handle, driver.CUdevice(device))
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise LaunchError(f"{shared:,} bytes of dynamic shared memory are refused: {status.name}")
+
+
+def start_early(kernel: Any, launch: Launch, args: list[Any], stream: int) -> None:
+    """Launches a kernel that may start before the one in front of it has ended, and waits for that
+    itself (griddepcontrol.wait): programmatic dependent launch, CUDA Programming Guide.
+
+    Raises LaunchError with what the driver says.
+    """
+    from cuda.bindings import driver
+
+    attribute = driver.CUlaunchAttribute()
+    attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+    attribute.value.programmaticStreamSerializationAllowed = 1
+    config = driver.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = launch.grid
+    config.blockDimX, config.blockDimY, config.blockDimZ = launch.block
+    config.sharedMemBytes, config.hStream = launch.shared, driver.CUstream(stream)
+    config.attrs, config.numAttrs = [attribute], 1
+    packed = [_packed(value) for value in args]
+    table = (ctypes.c_void_p * max(1, len(packed)))(*map(ctypes.addressof, packed))
+    handle = driver.CUfunction(int(getattr(kernel, "handle", None) or kernel._handle))
+    (status,) = driver.cuLaunchKernelEx(config, handle, ctypes.addressof(table), 0)
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise LaunchError(f"{launch.name}: the driver refuses to launch it: {status.name}")
+
+
+def _packed(value: Any) -> Any:
+    """An argument as memory that the driver reads: a pointer, a number, or a struct's bytes."""
+    if isinstance(value, int):
+        return ctypes.c_uint64(value)
+    if isinstance(value, ctypes._SimpleCData):
+        return value
+    return ctypes.create_string_buffer(value.tobytes(), value.nbytes)
