@@ -209,6 +209,15 @@ def test_blocks_are_kept_out_or_let_in_by_shared_memory() -> None:
         tried("more blocks resident", (replace(made, shared=0, registers=16),))
 
 
+def test_empty_blocks_do_nothing_but_start() -> None:
+    made = launches("tests/slow/launching.py:gather")
+    changed = tried("empty blocks", made)
+    assert changed.launches[0].blocks == made[0].blocks
+    assert played(changed.launches).counts().warp_instructions <= 2 * 2 * made[0].blocks
+    assert played(made).counts().warp_instructions > 10 * made[0].blocks
+    assert assembled(changed.launches[0].compiled.ptx, "sm_90")
+
+
 def test_an_experiment_that_changes_nothing_is_not_tried() -> None:
     made = launches(f"{SLOW}/launching.py:gather")
     for name in ("banks of their own", "no atomics", "float32", "no local memory"):
