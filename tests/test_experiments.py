@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay import single
 from assay.errors import NotRun
 from assay.explain import Explanation, Finding
 from assay.explain.cards import of_architecture
-from assay.explain.experiments import arithmetic, child, entry, proving
+from assay.explain.experiments import arithmetic, child, entry, proving, waiting
 from assay.explain.experiments.catalogue import ALL, BY_NAME, DEVICE, of_cause
 from assay.explain.experiments.driver import Driver, assembled, packed
 from assay.explain.experiments.judging import (
@@ -216,6 +217,42 @@ def test_empty_blocks_do_nothing_but_start() -> None:
     assert played(changed.launches).counts().warp_instructions <= 2 * 2 * made[0].blocks
     assert played(made).counts().warp_instructions > 10 * made[0].blocks
     assert assembled(changed.launches[0].compiled.ptx, "sm_90")
+
+
+def test_what_the_host_hands_over_is_filled_in_and_not_copied() -> None:
+    """Onto `meta`, which stands for a device that is not the CPU."""
+    seen: list[str] = []
+
+    class Seeing(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None):  # type: ignore[no-untyped-def]
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    y = torch.empty(3, device="meta")
+    with Seeing(), child.Answering():
+        y[1].copy_(torch.tensor(4.0))
+        y.copy_(torch.arange(3.0))
+        assert torch.ones(1).sum().item() == 0.0
+    assert seen.count("aten.fill_.Scalar") == 1
+    assert seen.count("aten.copy_.default") == 1, "what is no single value is copied as it was"
+    assert not any("local_scalar" in one for one in seen)
+
+
+def test_waits_are_sampled_beside_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda *_: None)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    sent: list[dict[str, Any]] = []
+    channel = types.SimpleNamespace(send=lambda **message: sent.append(message))
+    import msgspec
+
+    target = msgspec.to_builtins(parse(f"{SLOW}/chains.py:sums"))
+    waiting.main(channel, target, ["eager/slow", "eager/twin"], {}, "cpu", 0.05)  # type: ignore[arg-type]
+    (answer,) = sent
+    waited = answer["waited"]
+    assert set(waited) == {"", "eager/slow", "eager/twin"}
+    assert waited["eager/slow"] > 5 * waited["eager/twin"] > 0
+    assert waited[""] > 0
 
 
 def test_an_experiment_that_changes_nothing_is_not_tried() -> None:

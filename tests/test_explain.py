@@ -188,9 +188,36 @@ def test_waits_are_measured_by_what_a_user_waits() -> None:
     )
     (one,) = explain(facts).findings
     assert one.cause == costs.HOST
+    assert one.gain == pytest.approx(300e-6 / reached.ONE_CALL_SECONDS)
+    (one,) = explain(dataclasses.replace(facts, one_call_seconds=15e-6)).findings
+    assert one.gain == pytest.approx(300e-6 / 15e-6)
+    many = dataclasses.replace(facts, operators=(Operator("add", 64),) * 10)
+    (one,) = explain(many).findings
+    assert one.cause == costs.LAUNCHES
     assert one.gain == pytest.approx(300e-6 / (100e-6 / 10 + CARD.launch_seconds + 5e-6))
-    quick = dataclasses.replace(facts, host_seconds=20e-6, sync_seconds=1e-6)
-    assert explain(quick).findings[0].gain == pytest.approx(300e-6 / reached.ONE_CALL_SECONDS)
+
+
+def test_a_row_whose_gpu_waited_for_the_host_says_that_the_host_decides() -> None:
+    import msgspec
+
+    one = row(4e-3, None)
+    assert one.timing is not None
+    seen = msgspec.structs.replace(
+        one.timing, wall_seconds=4.4e-3, host_seconds=4.3e-3, kernel_seconds=0.2e-3
+    )
+    why = "host-bound: in 16 of 16 samples the GPU waited for the launch, which took 4401 us"
+    bound = msgspec.structs.replace(one, timing=None, rejected=seen, not_timed=why)
+    other = msgspec.structs.replace(bound, not_timed="throttled: in 9 of 16 samples")
+    (found,) = of_rows([machine(), bound, other])
+    assert found.bound == "the host"
+    assert why in found.sentence
+    (first,) = found.findings
+    assert (first.cause, first.confidence) == (costs.HOST, "measured")
+    assert first.gain == pytest.approx(4.4e-3 / 0.2e-3)
+    waits = (Operator("_local_scalar_dense", 4, True), Operator("sum", 64)) * 8
+    known = explain(dataclasses.replace(found.facts, operators=waits))
+    assert known.findings[0].evidence.startswith("the host waits for a value 8 times")
+    assert known.findings[0].gain == pytest.approx(4.4e-3 / reached.ONE_CALL_SECONDS)
 
 
 def test_what_reaches_its_measured_ceiling_gets_no_advice() -> None:

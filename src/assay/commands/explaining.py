@@ -25,7 +25,7 @@ from ..explain.gathering import Wanted, chosen, facts_of
 from ..explain.picture import svg
 from ..explain.predictions import Outcome, remember
 from ..explain.predictions import text as text_of_outcome
-from ..explain.recorded import explained, of_file, timed
+from ..explain.recorded import explained, host_bound, of_file, timed
 from ..explain.roofline import Point, point, roofline
 from ..explain.text import WIDTH, lines
 from ..rows import find_run, read
@@ -141,7 +141,7 @@ def _card(given: Options, gpu: GPU | None) -> Card:
 
 MEASURED = (
     *("seconds", "method", "host_seconds", "wall_seconds", "sync_seconds"),
-    *("share", "share_of"),
+    *("kernel_seconds", "host_bound", "share", "share_of"),
 )
 
 
@@ -167,7 +167,7 @@ def _measured(given: Options, wanted: Wanted) -> Known | None:
     name = wanted.variant.split()[0]
     hashes = {v.name: v.source_hash for v in wanted.op.variants}
     for row in reversed(nouns):
-        if not isinstance(row, Row) or row.timing is None or row.source_hash != hashes[name]:
+        if not isinstance(row, Row) or row.source_hash != hashes[name]:
             continue
         machine = machines.get(row.machine)
         gpu = machine.gpu(row.device) if machine else None
@@ -176,7 +176,8 @@ def _measured(given: Options, wanted: Wanted) -> Known | None:
             name,
             wanted.case.case.values,
         )
-        if gpu is not None and same and _knobs(row, wanted):
+        told = row.timing is not None or host_bound(row)
+        if gpu is not None and told and same and _knobs(row, wanted):
             fields = timed(row)
             return Known(row, gpu, Facts(of_machine(gpu, roofs.get(row.device)), **fields))
     return None

@@ -43,6 +43,8 @@ def explain(facts: Facts) -> Explanation:
     """The explanation of one call."""
     parts = costs.costs(facts)
     by = max(parts, key=lambda name: parts[name])
+    if facts.host_bound:
+        return _of_the_host(facts, parts)
     known = facts.counts is not None or len(facts.operators) > 0 or facts.seconds is not None
     if not known or (by == "launches" and facts.must_bytes is None and facts.counts is None):
         return Explanation(facts, "", "too little is known to say what decides", (), parts)
@@ -61,6 +63,38 @@ def explain(facts: Facts) -> Explanation:
         )
         return Explanation(facts, "", sentence, (), parts)
     return Explanation(facts, BOUND[by], _sentence(facts, by, parts[by]), tuple(found), parts)
+
+
+def _of_the_host(facts: Facts, parts: dict[str, float]) -> Explanation:
+    """Of a row whose GPU waited for the host: that is what was measured, whatever the counts say.
+
+    Which of its causes it is, operators tell; of a row alone it is the host, and nothing finer.
+    """
+    took = facts.wall_seconds or facts.host_seconds or 0.0
+    sentence = f"the host decides: {micro(took)} until it goes on (measured); {facts.host_bound}"
+    cause = next((c for c in (HOST, LAUNCHES) if causes.CAUSES[c][0](facts)), HOST)
+    said = causes.CAUSES[cause][0](facts)
+    evidence = said[0] if said else "the GPU waited for the launch"
+    confidence = f"{said[1]}, {MEASURED}" if said else MEASURED
+    left = _one_call(facts, cause)
+    if not facts.operators and facts.kernel_seconds:
+        left = max(left, facts.kernel_seconds)  # nothing tells whether one kernel could do it
+    how = f"{micro(took)} until the host goes on (measured); without it {micro(left)}"
+    advice = causes.CAUSES[cause][1]
+    made = Finding(cause, evidence, took / left, how, confidence, advice)
+    found = (made,) if made.gain >= WORTH else ()
+    return Explanation(facts, BOUND["host"], sentence, found, parts)
+
+
+def _one_call(facts: Facts, cause: str) -> float:
+    """What a user waits for one kernel: the host's part of it as measured, if it was, else as
+    usual. A wait of the host is no part of it."""
+    if facts.one_call_seconds is not None:
+        return facts.one_call_seconds
+    fixed = facts.card.launch_seconds + (facts.sync_seconds or 0)
+    if cause == LAUNCHES and facts.host_seconds is not None:
+        fixed += facts.host_seconds / costs.kernels(facts)
+    return max(fixed, reached.ONE_CALL_SECONDS)
 
 
 def _findings(facts: Facts) -> list[Finding]:
@@ -101,10 +135,9 @@ def _modelled(facts: Facts, cause: str) -> str:
 def _of_measured(facts: Facts, cause: str) -> tuple[float, str] | None:
     """(gain, arithmetic) of the first cause, which is held to account for all that was measured
     beyond the model; None where nothing was measured."""
-    wall, queued = facts.wall_seconds, facts.host_seconds
-    if cause in (LAUNCHES, HOST) and wall is not None and queued is not None:
-        one = queued / costs.kernels(facts) + facts.card.launch_seconds + (facts.sync_seconds or 0)
-        one = max(one, reached.ONE_CALL_SECONDS)
+    wall = facts.wall_seconds
+    if cause in (LAUNCHES, HOST) and wall is not None:
+        one = _one_call(facts, cause)
         said = f"{micro(wall)} until the host goes on (measured); one kernel: {micro(one)}"
         return wall / one, said
     if facts.seconds is None:

@@ -55,8 +55,8 @@ def main(
         with torch.no_grad():
             made = _made(channel, one, device, trying)
             channel.send(sampling=True)
-            _sample(made, seconds)
-        channel.send(done=[_data(each) for each in made])
+            sample(made, seconds)
+        channel.send(done=[data_of(each) for each in made])
     except AssayError as error:
         channel.send(mistake=str(error))
     except (NotRun, BuildError, LaunchError) as error:
@@ -180,7 +180,10 @@ class _Bench:
 
 
 class Answering(TorchDispatchMode):
-    """Values that the host asks for are 0, at once."""
+    """Values that the host asks for are 0, at once; one that it hands over is filled in.
+
+    torch makes a tensor of the CPU of `y[i] = 0.0` and copies it, which a graph can't hold.
+    """
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -188,7 +191,13 @@ class Answering(TorchDispatchMode):
         if "_local_scalar_dense" in str(func):
             kind = args[0].dtype
             return 0.0 if kind.is_floating_point else False if kind == torch.bool else 0
+        if func is torch.ops.aten.copy_.default and _handed_over(*args[:2]):
+            return args[0].fill_(args[1].item())
         return func(*args, **(kwargs or {}))
+
+
+def _handed_over(to: torch.Tensor, value: torch.Tensor) -> bool:
+    return value.numel() == 1 and value.device.type == "cpu" != to.device.type
 
 
 def _graphs(
@@ -206,7 +215,7 @@ def _graphs(
     for _ in range(WARM_CALLS):
         call()
     torch.cuda.synchronize()
-    found = [Tried(BASE, WALL, _walled(call))]
+    found = [Tried(BASE, WALL, walled(call))]
     for each in trying:
         channel.send(trying=each.name)
         try:
@@ -216,7 +225,7 @@ def _graphs(
             why = str(error).strip().split("\n")[0]
             channel.send(not_tried=each.name, reason=f"it can't be captured: {why}")
             break  # a failed capture may leave the process in no state to go on
-        found.append(Tried(each.name, WALL, _walled(replay), "one graph launch"))
+        found.append(Tried(each.name, WALL, walled(replay), "one graph launch"))
     return found
 
 
@@ -233,7 +242,9 @@ def _captured(call: Callable[[], None], waits: bool) -> Callable[[], None]:
     return graph.replay
 
 
-def _walled(call: Callable[[], None]) -> Callable[[], float]:
+def walled(call: Callable[[], Any]) -> Callable[[], float]:
+    """A sample of what a user waits for it, in seconds."""
+
     def sample() -> float:
         torch.cuda.synchronize()
         begin = time.perf_counter()
@@ -244,7 +255,7 @@ def _walled(call: Callable[[], None]) -> Callable[[], float]:
     return sample
 
 
-def _sample(made: list[Tried], seconds: float) -> None:
+def sample(made: list[Tried], seconds: float) -> None:
     """Rounds of all, in random order, until the time is spent; the first ones are not kept."""
     order, start = random.Random(0), time.monotonic()
     for each in made:
@@ -258,7 +269,7 @@ def _sample(made: list[Tried], seconds: float) -> None:
             each.rounds.append(number)
 
 
-def _data(one: Tried) -> dict[str, Any]:
+def data_of(one: Tried) -> dict[str, Any]:
     return {
         "name": one.name,
         "clock": one.clock,
