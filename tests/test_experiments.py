@@ -36,6 +36,7 @@ from assay.explain.experiments.recording import Copies, noted
 from assay.explain.experiments.text import lines
 from assay.explain.model import Facts
 from assay.processes import Ended
+from assay.processes.channel import Closed
 from assay.simt import Watch
 from assay.simt.adapters import Compiled
 from assay.target import parse
@@ -359,6 +360,8 @@ class Session:
 
     def __init__(self, *scripts: list[dict[str, Any]]):
         self.scripts, self.asked = list(scripts), list[list[str]]()
+        self.sent: list[list[str]] = []
+        """Names in jobs that a child got behind its first."""
         self.stopped = types.SimpleNamespace(is_set=lambda: False)
 
     @contextmanager
@@ -372,7 +375,10 @@ class Session:
                 return message
             raise Ended(types.SimpleNamespace(label="signal SIGSEGV"))  # type: ignore[arg-type]
 
-        yield types.SimpleNamespace(receive=receive)
+        def send(**job: Any) -> None:
+            self.sent.append(job["names"])
+
+        yield types.SimpleNamespace(receive=receive, send=send)
 
     def log_tail(self, name: str, lines: int) -> str:
         return "illegal address"
@@ -387,7 +393,8 @@ def measured(name: str, seconds: float, **other: Any) -> dict[str, Any]:
 
 
 def prove(session: Session, found: Explanation) -> tuple[Trial, ...]:
-    return proving.prove(session, parse("softmax"), "cuda/online", {}, found, "cuda:0")  # type: ignore[arg-type]
+    with proving.Bench(session, "cuda:0") as bench:  # type: ignore[arg-type]
+        return proving.prove(bench, parse("softmax"), "cuda/online", {}, found)
 
 
 def test_an_experiment_that_dies_costs_its_own_result() -> None:
@@ -415,6 +422,24 @@ def test_an_experiment_that_dies_costs_its_own_result() -> None:
     assert "1 of 1 came true" in text
     assert "1.50x predicted, 1.50x seen" in text
     assert "times of experiments, not of kernels" in " ".join(text.split())
+
+
+def test_one_process_tries_kernel_after_kernel_until_it_ends() -> None:
+    found = explanation(finding("tail", 1.5))
+    done: dict[str, Any] = {"done": [measured("", 3e-5), measured("whole waves", 2e-5)]}
+    session = Session([done, done], [done | {"spent": True}], [done])
+    with proving.Bench(session, "cuda:0") as bench:  # type: ignore[arg-type]
+
+        def word_of() -> str:
+            (one,) = proving.prove(bench, parse("softmax"), "cuda/online", {}, found)
+            return one.word
+
+        assert [word_of(), word_of()] == [CONFIRMED, CONFIRMED]
+        assert (len(session.asked), len(session.sent)) == (1, 1), "the child is kept"
+        assert word_of() == CONFIRMED, "it ended between two jobs, which costs no result"
+        assert (len(session.asked), len(session.sent)) == (2, 2)
+        assert word_of() == CONFIRMED
+        assert len(session.asked) == 3, "what a failed capture has spent is not used again"
 
 
 def test_where_no_one_ran_alone_all_are_lost_with_the_reason() -> None:
@@ -478,12 +503,22 @@ def test_the_child_loads_warms_and_samples_all_of_them(monkeypatch: pytest.Monke
     monkeypatch.setattr(child.events, "Events", Clock)
     monkeypatch.setattr(child.events, "host_seconds", lambda call: 1e-5)
     sent: list[dict[str, Any]] = []
-    channel = types.SimpleNamespace(send=lambda **message: sent.append(message))
     import msgspec
 
     target = msgspec.to_builtins(parse(f"{SLOW}/access.py:scale"))
     names = ["neighbouring addresses", "no atomics", "no stores"]
-    child.main(channel, target, "cuda/slow", {}, "cuda:0", names, 0.1)  # type: ignore[arg-type]
+    job = {"target": target, "wanted": "cuda/slow", "case": {}, "names": names, "seconds": 0.1}
+    jobs = iter([job | {"wanted": "cuda/none"}])
+
+    def receive() -> dict[str, Any]:
+        for one in jobs:
+            return one
+        raise Closed
+
+    channel = types.SimpleNamespace(send=lambda **message: sent.append(message), receive=receive)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    child.main(channel, "cuda:0", **job)  # type: ignore[arg-type]
+    assert "cuda/none" in sent.pop()["mistake"], "the second job"
     done = sent[-1]["done"]
     assert [one["name"] for one in done] == ["", "neighbouring addresses", "no stores"]
     assert len(done[0]["samples"]) >= child.LEAST_ROUNDS

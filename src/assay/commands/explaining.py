@@ -19,7 +19,7 @@ from ..errors import AssayError, NotRun, RowsError
 from ..explain import Explanation, Facts, explain
 from ..explain.cards import Card, of_architecture, of_machine
 from ..explain.experiments.judging import Trial
-from ..explain.experiments.proving import prove
+from ..explain.experiments.proving import Bench, prove
 from ..explain.experiments.text import lines as lines_of_trials
 from ..explain.gathering import Wanted, chosen, facts_of
 from ..explain.picture import svg
@@ -128,7 +128,8 @@ def _target(given: Options) -> int:
             why = session.machine().no_gpu or "there is none"
             print(f"assay: nothing tried: experiments need a GPU: {why}", file=sys.stderr)
             return 3
-        trials = prove(session, target, wanted.variant, wanted.case.case.values, found, "cuda:0")
+        with Bench(session, "cuda:0") as bench:
+            trials = prove(bench, target, wanted.variant, wanted.case.case.values, found)
         return _print([replace(answer, trials=trials)], given)
 
 

@@ -156,11 +156,6 @@ def _started(facts: Facts, without: Collection[str]) -> float:
     total = sum(one.times * n for one, n in each)
     if CHAIN in without:
         total /= kernels(facts)
-    found = largest(facts)
-    if OCCUPANCY in without and found is not None and found.geometry.lifts:
-        taken = found.geometry.taken
-        now, then = taken.threads if taken else 0, found.geometry.lifts[0].taken.threads
-        total *= min(1.0, now / then)
     return total
 
 

@@ -50,10 +50,21 @@ def seconds(facts: Facts, without: Collection[str] = ()) -> float:
     waiting += turning(facts, without)
     busy = hypot(memory, parts.get("instructions", 0.0), parts.get("shared memory", 0.0), waiting)
     started = parts.get("blocks", 0.0) * BLOCK_CLOCKS * costs.BLOCKS_A_CLOCK
+    if OCCUPANCY in without:
+        started *= merged(facts)
     device = number * START_SECONDS + max(busy, started)
     queued = parts["launches"] if number > 1 else 0.0
     atomics = parts.get("atomics", 0.0) * ATOMIC_CLOCKS
     return max(device, atomics, queued, parts.get("host", 0.0))
+
+
+def merged(facts: Facts) -> float:
+    """Blocks left of each where the advice is to make larger ones, for more of them resident."""
+    found = costs.largest(facts)
+    taken = found.geometry.taken if found else None
+    if found is None or taken is None or not found.geometry.lifts:
+        return 1.0
+    return min(1.0, taken.threads / found.geometry.lifts[0].taken.threads)
 
 
 def starting(facts: Facts) -> float:
