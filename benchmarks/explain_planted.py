@@ -15,8 +15,8 @@ that no time of a GPU is spent on it.
 it, a change of the model is set against a clock.
 Printed: a line for each kernel as it is known, slow ones and their twins first, the confusion
 table, how many causes count and are confirmed, and how much advice is wrong; --to keeps the lines.
-What fails, or comes after --limit seconds, is a line with its reason. Exit code 0 if all causes count and no sound kernel is advised,
-else 1; 3 without a GPU.
+What fails, or comes after --limit seconds, is a line with its reason. Exit code 0 if all causes
+count and no sound kernel is advised, else 1; 3 without a GPU.
 """
 
 from __future__ import annotations

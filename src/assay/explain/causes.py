@@ -169,7 +169,7 @@ def flight(facts: Facts) -> Evidence:
 
 def work(facts: Facts) -> Evidence:
     """So many blocks that starting them takes longer than what they do."""
-    if costs.deciding(facts) != "blocks":
+    if costs.deciding(facts) != costs.STARTS:
         return None
     blocks = sum(one.times * one.geometry.blocks for one in facts.launches)
     found = costs.largest(facts)

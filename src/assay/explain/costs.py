@@ -34,6 +34,8 @@ LATENCY_CYCLES = 600
 """From global memory under little load: about 0.3 us on A100 and H100; an estimate."""
 MOST_FLIGHT = 16
 """Loads of a warp on their way at a time: as many as its code has, at most these; an estimate."""
+STARTS = "starting blocks"
+"""The name of that part."""
 SECTOR = 32
 BLOCKS_A_CLOCK = 1.0
 """That a GPU starts, one dispatcher for all multiprocessors: an estimate. 262,144 blocks of 64
@@ -137,7 +139,7 @@ def _counted(facts: Facts, without: Collection[str]) -> dict[str, float]:
         fused = min(1.0, facts.must_bytes / chained(facts))  # one kernel asks for so much less
         found["L2"], found["latency"] = fused * found["L2"], fused * found["latency"]
     if facts.launches:
-        found["blocks"] = _started(facts, without) * cycle / BLOCKS_A_CLOCK
+        found[STARTS] = _started(facts, without) * cycle / BLOCKS_A_CLOCK
     if passes:
         found["shared memory"] = passes * cycle / used * last
     if lanes and ATOMICS not in without:

@@ -20,7 +20,7 @@ BOUND = {
     "instructions": "compute",
     "latency": "latency",
     "atomics": "atomics",
-    "blocks": "starting blocks",
+    "starting blocks": "starting blocks",
     "launches": "launches",
     "host": "the host",
 }
@@ -33,7 +33,7 @@ DOES = {
     "instructions": "running the instructions",
     "latency": "waiting for loads",
     "atomics": "queueing for one address",
-    "blocks": "so many of them",
+    "starting blocks": "starting them all",
     "launches": "launching",
     "host": "dispatching operators",
 }

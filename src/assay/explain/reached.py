@@ -19,7 +19,7 @@ from collections.abc import Collection
 from math import hypot
 
 from . import costs
-from .costs import CHAIN, GRID, LATENCY_CYCLES, OCCUPANCY, TAIL, WORK
+from .costs import CHAIN, GRID, LATENCY_CYCLES, OCCUPANCY, STARTS, TAIL, WORK
 from .model import Facts, Launch
 
 START_SECONDS = 1.4e-6
@@ -49,7 +49,7 @@ def seconds(facts: Facts, without: Collection[str] = ()) -> float:
     waiting = parts.get("latency", 0.0) * LOAD_CYCLES / LATENCY_CYCLES
     waiting += turning(facts, without)
     busy = hypot(memory, parts.get("instructions", 0.0), parts.get("shared memory", 0.0), waiting)
-    started = parts.get("blocks", 0.0) * BLOCK_CLOCKS * costs.BLOCKS_A_CLOCK
+    started = parts.get(STARTS, 0.0) * BLOCK_CLOCKS * costs.BLOCKS_A_CLOCK
     if OCCUPANCY in without:
         started *= merged(facts)
     device = number * START_SECONDS + max(busy, started)
@@ -69,7 +69,7 @@ def merged(facts: Facts) -> float:
 
 def starting(facts: Facts) -> float:
     """What its blocks take that do nothing but start."""
-    blocks = costs.costs(facts).get("blocks", 0.0) * BLOCK_CLOCKS * costs.BLOCKS_A_CLOCK
+    blocks = costs.costs(facts).get(STARTS, 0.0) * BLOCK_CLOCKS * costs.BLOCKS_A_CLOCK
     return costs.kernels(facts) * START_SECONDS + blocks
 
 
