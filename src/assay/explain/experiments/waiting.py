@@ -6,6 +6,8 @@ behind it, by the host's clock. Nothing is judged here: the variants were right 
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 import torch
 
@@ -40,7 +42,7 @@ def main(
                 )
                 kernel = single.built(placed, device, f"sm_{major}{minor}")
                 args = placed.outputs, list(placed.inputs)
-                calls.append(Tried(variant, WALL, walled(lambda k=kernel, a=args: k.run(*a))))
+                calls.append(Tried(variant, WALL, walled(partial(kernel.run, *args))))
             sample(calls, seconds)
         channel.send(waited={one.name: data_of(one)["median"] for one in calls})
     except AssayError as error:
