@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay import single
 from assay.errors import NotRun
-from assay.explain import Explanation, Finding
+from assay.explain import Explanation, Finding, Launch, costs, reached
 from assay.explain.cards import of_architecture
 from assay.explain.experiments import arithmetic, child, entry, proving, waiting
 from assay.explain.experiments.catalogue import ALL, BY_NAME, DEVICE, of_cause
@@ -32,13 +32,16 @@ from assay.explain.experiments.judging import (
     word,
 )
 from assay.explain.experiments.launched import Card, Changed, Launched
+from assay.explain.experiments.predicting import predicted
 from assay.explain.experiments.recording import Copies, noted
 from assay.explain.experiments.text import lines
 from assay.explain.model import Facts
+from assay.inside.geometry import geometry
 from assay.processes import Ended
 from assay.processes.channel import Closed
 from assay.simt import Watch
 from assay.simt.adapters import Compiled
+from assay.simt.counts import Counts
 from assay.target import parse
 
 CARD = Card(132, 228 << 10, 227 << 10)
@@ -448,6 +451,30 @@ def test_where_no_one_ran_alone_all_are_lost_with_the_reason() -> None:
     assert {one.word for one in trials} == {NOT}
     assert any(one.said == proving.NONE for one in trials)
     assert any("while no single one ran" in one.said for one in trials)
+
+
+def test_an_experiment_that_leaves_the_blocks_shows_less_than_the_repair() -> None:
+    """524,288 blocks of 64 threads at 1.33 clocks each take 352 us, however many are resident."""
+    made = geometry(1 << 19, 64, arch="sm_90", registers=16, dynamic_shared=200_000)
+    card = of_architecture("sm_90")
+    facts = Facts(card, launches=(Launch(made),), must_bytes=8 << 24, seconds=2.5e-3)
+    found = Explanation(facts, "latency", "", (finding(costs.OCCUPANCY, 40.0),))
+    starts = reached.START_SECONDS + (1 << 19) * reached.BLOCK_CLOCKS / card.clock_hz
+    assert reached.starting(replace(facts, counts=Counts())) == pytest.approx(starts)
+    counted = replace(found, facts=replace(facts, counts=Counts()))
+    lifted = predicted(BY_NAME["more blocks resident"], counted)
+    usual = reached.seconds(counted.facts, (costs.OCCUPANCY,))
+    assert lifted == pytest.approx(40.0 * usual / starts)
+    four = Launch(geometry(1 << 16, 256, arch="sm_90", registers=16), times=4)
+    chain = replace(counted.facts, launches=(four,), moved_bytes=32 << 24)
+    begun = 4 * reached.START_SECONDS + (1 << 18) * reached.BLOCK_CLOCKS / card.clock_hz
+    seen_less = reached.seconds(chain, (costs.CHAIN,)) / begun
+    assert seen_less < 0.4
+    found = Explanation(chain, "memory", "", (finding(costs.CHAIN, 4.0),))
+    tried = predicted(BY_NAME["nothing between kernels"], found)
+    assert tried == pytest.approx(4.0 * seen_less)
+    work = replace(counted, findings=(finding(costs.WORK, 7.0),))
+    assert predicted(BY_NAME["empty blocks"], work) == pytest.approx(2.5e-3 / starts)
 
 
 def test_every_cause_but_one_has_an_experiment() -> None:

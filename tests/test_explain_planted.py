@@ -191,7 +191,7 @@ def test_every_cause_is_named_and_no_sound_kernel_is_advised(
     of_a_clock = dict(anew(zip(every, found)))
     with capsys.disabled():
         print("", *explain_planted.summary(list(of_a_clock.values()), proving=False), sep="\n")
-    assert len(of_a_clock) == 28
+    assert len(of_a_clock) == 9 + 18
     assert not [known for known, line in of_a_clock.items() if not line["counts"]]
     said += [("", first(explained(session, parse(op), variant))) for op, variant in LIBRARY]
     with capsys.disabled():

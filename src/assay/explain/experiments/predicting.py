@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ...simt.counts import Counts
 from .. import costs, reached
-from ..costs import HOST, LAUNCHES, OCCUPANCY, WORK
+from ..costs import CHAIN, HOST, LAUNCHES, OCCUPANCY, WORK
 from ..model import Explanation, Facts, Launch
 from .catalogue import Experiment
 
@@ -20,8 +20,8 @@ def predicted(experiment: Experiment, found: Explanation) -> float | None:
         return (facts.seconds or reached.seconds(facts)) / reached.starting(facts)
     if experiment.cause:
         gain = next((f.gain for f in found.findings if f.cause == experiment.cause), None)
-        held = experiment.cause == OCCUPANCY and gain is not None
-        return gain * _same_blocks(facts) if gain and held else gain
+        kept = {OCCUPANCY: _same_blocks, CHAIN: _same_launches}.get(experiment.cause)
+        return gain * kept(facts) if gain and kept else gain
     changed = {
         "no stores": lambda: _without(facts, "store"),
         "no loads": lambda: _without(facts, "load"),
@@ -49,6 +49,12 @@ def _same_blocks(facts: Facts) -> float:
     kept = tuple(replace(one, geometry=replace(one.geometry, lifts=())) for one in facts.launches)
     same = reached.seconds(replace(facts, launches=kept), (OCCUPANCY,))
     return reached.seconds(facts, (OCCUPANCY,)) / same
+
+
+def _same_launches(facts: Facts) -> float:
+    """The experiment starts every block of a chain, where one kernel would start those of one."""
+    fused = reached.seconds(facts, (CHAIN,))
+    return fused / max(fused, reached.starting(facts))
 
 
 def _without(facts: Facts, kind: str) -> Facts | None:
