@@ -10,7 +10,8 @@ it is the first finding, the twin is faster, and the predicted gain within FACTO
 and an experiment that tries it came true.
 Where the host or launches are the cause, both are timed beside one another by what a user waits.
 --counts: what a CPU counts of every kernel, without a GPU written there, else read from there, so
-that no time of a GPU is spent on it.
+that no time of a GPU is spent on it. What is in the file is not counted again: delete it after an
+edit of a kernel.
 --again: explains anew from times of an earlier run (its --to) and --counts, and needs no GPU: with
 it, a change of the model is set against a clock.
 Printed: a line for each kernel as it is known, slow ones and their twins first, the confusion
@@ -339,7 +340,7 @@ def main() -> int:
             return 3
         groups = everything(Path(place), given.seed, given.held_out)
         if not gpus:
-            return count(Bench(session, groups, {}), given.counts)
+            return count(Bench(session, groups, read(given.counts)), given.counts)
         print(gpus[0].name, flush=True)
         bench = Bench(session, groups, read(given.counts))
         wait(list(bench.facts.values()), begun + given.limit)

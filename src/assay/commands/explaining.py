@@ -28,6 +28,7 @@ from ..explain.predictions import text as text_of_outcome
 from ..explain.recorded import explained, host_bound, of_file, timed
 from ..explain.roofline import Point, point, roofline
 from ..explain.text import WIDTH, lines
+from ..pipeline import known_of
 from ..rows import find_run, read
 from ..session import Session
 from ..target import parse
@@ -112,12 +113,15 @@ def _target(given: Options) -> int:
         wanted = chosen(session, target, given.variant, values)
         known = _measured(given, wanted)
         gpu = session.machine().gpu("cuda:0") if given.prove else None
-        card = known.facts.card if known else _card(given, gpu)
+        card = known.facts.card if known else _card(given, session.machine(), gpu)
         facts = facts_of(session, target, wanted, card)
         if known is not None:
             facts = replace(facts, **{n: getattr(known.facts, n) for n in MEASURED})
         else:
-            said = f"speed: not measured here; rates are those of the {card.source}"
+            of = (
+                card.source if card.source.startswith("measured") else f"those of the {card.source}"
+            )
+            said = f"speed: not measured here; rates are {of}"
             facts = replace(facts, unknown=(*facts.unknown, said))
         found = explain(facts)
         answer = Answer(found, _remembered(known.row, known.gpu, found) if known else None)
@@ -133,10 +137,11 @@ def _target(given: Options) -> int:
         return _print([replace(answer, trials=trials)], given)
 
 
-def _card(given: Options, gpu: GPU | None) -> Card:
-    """The GPU that experiments run on, else the one best known for an architecture."""
+def _card(given: Options, machine: Machine, gpu: GPU | None) -> Card:
+    """The GPU that experiments run on, by its ceilings if they were measured; else the one best
+    known for an architecture."""
     if gpu is not None and not given.arch:
-        return of_machine(gpu, None)
+        return of_machine(gpu, known_of(machine).roofs.get("cuda:0"))
     return of_architecture(given.arch or DEFAULT_ARCH)
 
 
