@@ -149,6 +149,14 @@ def test_a_prediction_on_the_host_is_set_against_what_a_user_waits(tmp_path: Pat
     assert (seen.prediction.clock, seen.word) == ("wall", CONFIRMED)
     assert seen.gain is not None
     assert seen.gain[1] == pytest.approx(gain)
+    # the same, of a row that has no time of the GPU since the host was too slow for it
+    bound = msgspec.structs.replace(
+        before, timing=None, rejected=before.timing, not_timed="host-bound: in 9 of 9 samples"
+    )
+    kept = predictions.of_row(bound, GPU, found)
+    assert kept == predictions.of_row(before, GPU, found)
+    other = msgspec.structs.replace(bound, not_timed="throttled: in 9 of 9 samples")
+    assert predictions.of_row(other, GPU, found) is None
 
 
 def test_a_prediction_is_kept_once_and_only_where_there_is_one(tmp_path: Path) -> None:
