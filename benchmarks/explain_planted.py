@@ -238,6 +238,9 @@ def again(path: Path, counted: Counted, groups: list[list[One]], card: Card) -> 
         if not any(mine.get(name) for name in ("seconds", "host_bound")):
             yield said | {"found": old["found"], "counts": False, "why": old.get("why", "")}
             continue
+        if one.known not in counted:
+            yield said | {"found": "not run", "counts": False, "why": "it is not among the counts"}
+            continue
         facts = replace(counted[one.known][1], card=card, **mine)
         said |= line(one, explain(facts), mine, old.get("true"))
         if one.cause in (HOST, LAUNCHES) and not mine.get("wall_seconds"):

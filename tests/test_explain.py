@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -413,7 +414,9 @@ def test_times_of_a_run_are_taken_for_the_same_source_and_case_only(
         assert says in said["sentence"]
         assert said["card"] == ("NVIDIA H200" if name == "same" else "H100 SXM")
         if name == "same":
-            assert said["findings"][0]["gain"] == pytest.approx(640e-6 / 58e-6, rel=0.05)
+            # 32.7 us of DRAM, and 39.0 us in which 64 warps wait
+            left = 1.4e-6 + math.hypot(8 * N / 4.1e12, 39.0e-6)
+            assert said["findings"][0]["gain"] == pytest.approx(640e-6 / left, rel=0.03)
 
 
 def sectioned(text: str) -> str:

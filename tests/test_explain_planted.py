@@ -131,15 +131,17 @@ def test_an_earlier_run_is_explained_anew(
         {"kernel": "negate cuda/slow", "found": "tail", "seconds": 6.1e-3, "true": 119.3},
         {"kernel": "small_chain eager/slow", "found": "", "seconds": 6e-5, "true": 9.9},
         {"kernel": "sums eager/slow", "found": "failed", "why": "it has no time"},
+        {"kernel": "mix cuda/slow", "found": "spills", "seconds": 4e-4, "true": 5.2},
     ]
     times.write_text("".join(json.dumps(one) + "\n" for one in old))
     card = of_architecture("sm_90")
     said = list(explain_planted.again(times, explain_planted.read(counts), groups, card))
-    assert [one["found"] for one in said] == ["tiny grid", "tiny grid", "failed"]
-    assert [one["counts"] for one in said] == [True, False, False]
+    assert [one["found"] for one in said] == ["tiny grid", "tiny grid", "failed", "not run"]
+    assert [one["counts"] for one in said] == [True, False, False, False]
     assert said[0]["off"] < 1.1
     assert said[1]["why"] == "nobody noted what a user waits for it"
     assert said[2]["why"] == "it has no time"
+    assert said[3]["why"] == "it is not among the counts"
     assert explain_planted.replayed(times, None, groups) == 2
     assert explain_planted.replayed(times, counts, groups) == 1
     assert "1 of 2 causes named, 1 count" in capsys.readouterr().out

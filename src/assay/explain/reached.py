@@ -8,9 +8,9 @@ and two equal ones by 41 %. memory is the longer of DRAM and L2, through which t
 latency has what a block's slot stands empty between two blocks. Atomics, launches and the host are
 the longest of these and t, as in `costs`.
 
-Every constant is an estimate, from the kernels of tests/slow on an H100 80GB HBM3 (their twins and
-sound ones, 2026-11-28; benchmarks/explain_planted.py --again shows what they come to), none of
-which is in tests/slow/unseen.
+Every constant is an estimate from an H100 80GB HBM3 (2026-11-28): from kernels of tests/slow, none
+of which is in tests/slow/unseen, and one from operators of torch. What they come to, `python -m
+benchmarks.explain_planted --again FILE --counts FILE` shows.
 """
 
 from __future__ import annotations
