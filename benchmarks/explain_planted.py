@@ -1,19 +1,23 @@
 """Explanations against clocks: planted slow kernels and their repaired twins, timed on a GPU.
 
-    python -m benchmarks.explain_planted [--seed 1] [--prove] [--limit 150] [--to FILE]
-        [--counts FILE]
+    python -m benchmarks.explain_planted [--seed 1] [--held-out] [--prove] [--limit 220] [--to FILE]
+        [--counts FILE] [--again FILE]
 
 Each file of tests/slow is copied under random names. A slow kernel and its twin are timed in one
 schedule on the largest case; explain sees the slow one's row and counts. A cause counts as named if
 it is the first finding, the twin is faster, and the predicted gain within FACTOR of the true one.
 --prove: the first finding is tried by experiments too; a cause is confirmed if it is the true one
 and an experiment that tries it came true.
+Where the host or launches are the cause, both are timed beside one another by what a user waits.
 --counts: what a CPU counts of every kernel, without a GPU written there, else read from there, so
-that no time of a GPU is spent on it.
-Printed: a line for each kernel as it is known, the confusion table, how many causes count and are
-confirmed, and how much advice is wrong; --to keeps the lines. What fails, or comes after --limit
-seconds, is a line with its reason. Exit code 0 if all causes count and no sound kernel is advised,
-else 1; 3 without a GPU.
+that no time of a GPU is spent on it. What is in the file is not counted again: delete it after an
+edit of a kernel.
+--again: explains anew from times of an earlier run (its --to) and --counts, and needs no GPU: with
+it, a change of the model is set against a clock.
+Printed: a line for each kernel as it is known, slow ones and their twins first, the confusion
+table, how many causes count and are confirmed, and how much advice is wrong; --to keeps the lines.
+What fails, or comes after --limit seconds, is a line with its reason. Exit code 0 if all causes
+count and no sound kernel is advised, else 1; 3 without a GPU.
 """
 
 from __future__ import annotations
@@ -32,19 +36,22 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from slow_kernels import Planted, planted, table
 
 from assay.errors import NotRun
-from assay.explain import Explanation, Facts, explain
-from assay.explain.cards import of_architecture, of_machine
+from assay.explain import Explanation, Facts, explain, reached
+from assay.explain.cards import Card, of_architecture, of_machine
 from assay.explain.costs import HOST, LAUNCHES
+from assay.explain.experiments.beside import ONE, waited
 from assay.explain.experiments.judging import CONFIRMED
+from assay.explain.experiments.proving import Bench as Experiments
 from assay.explain.experiments.proving import prove
 from assay.explain.gathering import Wanted, chosen, facts_of
-from assay.explain.recorded import timed
+from assay.explain.recorded import host_bound, timed
 from assay.pipeline import Progress, Request, known_of, run
 from assay.session import Session
 from assay.target import Target, parse
@@ -53,12 +60,12 @@ from assay.ways import DEFAULT_ARCH
 
 FACTOR = 1.5
 DEVICE = "cuda:0"
-SAMPLING = 1.0
-"""Seconds a case, and of the experiments of a kernel."""
+SAMPLING, PROVING = 1.0, 0.5
+"""Seconds a case, and of the experiments of a kernel, beyond the fewest rounds."""
 AT_ONCE = 6
 """Kernels counted at a time: each is compiled for the CPU, in a process of its own."""
 LIBRARY = (("softmax", "cuda/online"), ("softmax", "triton"), ("square", "cuda/vectorised"))
-Said = dict[str, object]
+Said = dict[str, Any]
 Counted = dict[str, tuple[Wanted, Facts]]
 """By the known name of a kernel."""
 
@@ -83,7 +90,7 @@ def everything(folder: Path, seed: int, held_out: bool) -> list[list[One]]:
         [One(f"{o.path}:{o.op}", o.variant, o.known, o.cause, o.held_out) for o in ones]
         for ones in by.values()
     ]
-    groups.sort(key=lambda ones: not any(one.cause for one in ones))
+    groups.sort(key=lambda ones: not any(one.cause for one in ones))  # held-out ones among them
     return [*groups, *([One(op, variant, f"{op} {variant}", "")] for op, variant in LIBRARY)]
 
 
@@ -92,11 +99,8 @@ class Bench:
 
     def __init__(self, session: Session, groups: list[list[One]], counted: Counted):
         self.session, self.counted = session, counted
-        machine = session.machine()
-        roofs = known_of(machine).roofs.get(DEVICE)
-        self.card = (
-            of_machine(machine.gpus[0], roofs) if machine.gpus else of_architecture(DEFAULT_ARCH)
-        )
+        self.card = card_of(session)
+        self.experiments = Experiments(session, DEVICE)
         self.pool = ThreadPoolExecutor(min(AT_ONCE, max(1, (os.cpu_count() or 2) // 2)))
         every = [one for ones in groups for one in ones]
         self.facts = {one: self.pool.submit(self._facts, one) for one in every}
@@ -122,11 +126,12 @@ class Bench:
         nouns = run(self.session, request, Progress())
         return {noun.variant: noun for noun in nouns if isinstance(noun, Row)}
 
-    def explained(self, one: One, row: Row) -> Explanation:
-        """Of a timed row and counts made on the CPU."""
-        if row.timing is None:
-            raise NotRun(f"it has no time: {row.word} {row.reason} {row.not_timed}".strip())
-        return explain(replace(self.facts[one].result()[2], **timed(row)))
+    def waited(self, ones: list[One]) -> dict[str, float]:
+        """What a user waits for each variant, beside one another; of ONE as well."""
+        target, wanted, _ = self.facts[ones[0]].result()
+        names = [one.variant for one in ones]
+        values = wanted.case.case.values
+        return waited(self.session, target, names, values, DEVICE)
 
     def trials(self, one: One, found: Explanation) -> list[Said]:
         """The experiments on its first finding."""
@@ -134,54 +139,113 @@ class Bench:
         first = replace(found, findings=found.findings[:1])
         values = wanted.case.case.values
         made = prove(
-            self.session,
-            *(target, wanted.variant, values, first, DEVICE),
+            self.experiments,
+            *(target, wanted.variant, values, first),
             general=False,
-            seconds=SAMPLING,
+            seconds=PROVING,
         )
         return [dataclasses.asdict(each) for each in made]
 
 
-def true_gain(slow: Row, twin: Row, cause: str) -> float:
-    """By what a user waits where the host is the cause, else by the time of the GPU."""
-    if slow.timing is None or twin.timing is None:
-        raise NotRun("the twin has no time")
-    if cause in (HOST, LAUNCHES) and slow.timing.wall_seconds and twin.timing.wall_seconds:
-        return slow.timing.wall_seconds / twin.timing.wall_seconds
-    return slow.timing.median / twin.timing.median
+def measured(row: Row, waits: dict[str, float]) -> Said:
+    """What a clock said of a kernel, as facts have it. Raises NotRun where it said nothing."""
+    if row.timing is None and not host_bound(row):
+        raise NotRun(f"it has no time: {row.word} {row.reason} {row.not_timed}".strip())
+    found: Said = timed(row)
+    if waits:
+        found |= {"wall_seconds": waits[row.variant], "one_call_seconds": waits[ONE]}
+    return found
+
+
+def true_gain(slow: Said, twin: Said, cause: str) -> float:
+    """By what a user waits where the host or launches are the cause, else by the time of the
+    GPU. slow, twin: as `measured` says."""
+    name = "wall_seconds" if cause in (HOST, LAUNCHES) else "seconds"
+    pair = slow.get(name), twin.get(name)
+    if not isinstance(pair[0], float) or not isinstance(pair[1], float):
+        raise NotRun(f"the kernel or its twin has no {name.replace('_', ' ')}")
+    return pair[0] / pair[1]
 
 
 def judged(bench: Bench, ones: list[One], proving: bool) -> Iterator[Said]:
     """What is said of one op's variants, beside what is true."""
+    begun = time.monotonic()
     rows = bench.rows(ones)
+    by_wall = any(one.cause in (HOST, LAUNCHES) for one in ones)
+    waits = bench.waited(ones) if by_wall else {}
+    took = time.monotonic() - begun
     for one in ones:
-        yield guarded(one, lambda one=one: of_one(bench, one, ones, rows, proving))
+        yield guarded(one, lambda one=one: of_one(bench, one, ones, rows, waits, proving, took))
 
 
-def of_one(bench: Bench, one: One, ones: list[One], rows: dict[str, Row], proving: bool) -> Said:
-    """One kernel's line."""
-    row = rows[one.variant]
-    found = bench.explained(one, row)
+def of_one(
+    bench: Bench,
+    one: One,
+    ones: list[One],
+    rows: dict[str, Row],
+    waits: dict[str, float],
+    proving: bool,
+    took: float,
+) -> Said:
+    """One kernel's line. took: seconds of judging and timing its op."""
+    mine = measured(rows[one.variant], waits)
+    found = explain(replace(bench.facts[one].result()[2], **mine))
+    twin = next((x for x in ones if not x.cause), one)
+    true = None
+    if one.cause:
+        true = true_gain(mine, measured(rows[twin.variant], waits), one.cause)
+    said = line(one, found, mine, true)
+    said["took"] = {"timed": round(took, 2)}
+    if proving and one.cause:
+        begun = time.monotonic()
+        trials = bench.trials(one, found)
+        said["took"]["proven"] = round(time.monotonic() - begun, 2)
+        named = said["found"] == one.cause
+        said["confirmed"] = named and any(t["word"] == CONFIRMED for t in trials)
+        said["trials"] = trials
+    return said
+
+
+def line(one: One, found: Explanation, mine: Said, true: float | None) -> Said:
+    """What is said of a kernel. mine: what was measured of it; true: how much faster its twin is,
+    of one that has a cause."""
     first = found.findings[0] if found.findings else None
     said: Said = {
         "found": first.cause if first else "" if found.bound else UNEXPLAINED,
-        "seconds": row.timing.median if row.timing else None,
+        "seconds": mine.get("seconds"),
+        "measured": mine,
+        "usual": reached.seconds(found.facts),
         "predicted": first.gain if first else None,
         "sentence": found.sentence,
     }
-    if not one.cause:
+    if true is None:
         return said | {"counts": said["found"] == ""}
-    twin = next(x for x in ones if not x.cause)
-    true = true_gain(row, rows[twin.variant], one.cause)
     ratio = max(true / first.gain, first.gain / true) if first else None
     named = first is not None and first.cause == one.cause
     said |= {"true": true, "off": ratio}
     said["counts"] = bool(named and true > 1 and ratio and ratio <= FACTOR)
-    if proving:
-        trials = bench.trials(one, found)
-        said["confirmed"] = named and any(t["word"] == CONFIRMED for t in trials)
-        said["trials"] = trials
     return said
+
+
+def again(path: Path, counted: Counted, groups: list[list[One]], card: Card) -> Iterator[Said]:
+    """Lines made anew of an earlier run's times, in its order. What it tried is kept as it was."""
+    known = {one.known: one for ones in groups for one in ones}
+    for text in path.read_text().splitlines():
+        old: Said = json.loads(text)
+        one = known[str(old["kernel"])]
+        said: Said = {"kernel": one.known, "cause": one.cause, "held_out": one.held_out}
+        mine = old.get("measured") or {"seconds": old.get("seconds")}
+        if not any(mine.get(name) for name in ("seconds", "host_bound")):
+            yield said | {"found": old["found"], "counts": False, "why": old.get("why", "")}
+            continue
+        if one.known not in counted:
+            yield said | {"found": "not run", "counts": False, "why": "it is not among the counts"}
+            continue
+        facts = replace(counted[one.known][1], card=card, **mine)
+        said |= line(one, explain(facts), mine, old.get("true"))
+        if one.cause in (HOST, LAUNCHES) and not mine.get("wall_seconds"):
+            said |= {"counts": False, "why": "nobody noted what a user waits for it"}
+        yield said | {n: old[n] for n in ("trials", "confirmed") if n in old}
 
 
 def guarded(one: One, make: Callable[[], Said]) -> Said:
@@ -263,20 +327,23 @@ def main() -> int:
     parser.add_argument("--prove", action="store_true", help="try the first findings")
     parser.add_argument("--held-out", action="store_true", help="kernels never tuned on as well")
     parser.add_argument(
-        "--limit", type=float, default=150.0, help="seconds after which none begins"
+        "--limit", type=float, default=220.0, help="seconds after which none begins"
     )
     parser.add_argument("--to", type=Path, default=None, help="JSON lines, as they are known")
     parser.add_argument("--counts", type=Path, default=None, help="counts of an earlier run")
+    parser.add_argument("--again", type=Path, default=None, help="times of an earlier run")
     given = parser.parse_args()
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as place, Session(Path(place) / "logs") as session:
+        if given.again is not None:
+            return replayed(given.again, given.counts, everything(Path(place), given.seed, True))
         gpus = session.machine().gpus
         if not gpus and given.counts is None:
             print("not run: there is no GPU", file=sys.stderr)
             return 3
         groups = everything(Path(place), given.seed, given.held_out)
         if not gpus:
-            return count(Bench(session, groups, {}), given.counts)
+            return count(Bench(session, groups, read(given.counts)), given.counts)
         print(gpus[0].name, flush=True)
         bench = Bench(session, groups, read(given.counts))
         wait(list(bench.facts.values()), begun + given.limit)
@@ -288,9 +355,33 @@ def main() -> int:
             if given.to is not None:
                 given.to.write_text("".join(json.dumps(one) + "\n" for one in said))
         bench.pool.shutdown(wait=False, cancel_futures=True)
+        bench.experiments.close()
     print("\n".join(summary(said, given.prove)))
     print(f"{time.monotonic() - begun:.0f} s in all")
     return 0 if all(s["counts"] for s in said) else 1
+
+
+def replayed(path: Path, counts: Path | None, groups: list[list[One]]) -> int:
+    """Prints what is said now of an earlier run's times; the exit code."""
+    if counts is None or not counts.is_file():
+        print("--again needs --counts FILE, which a run without a GPU writes", file=sys.stderr)
+        return 2
+    said = list(again(path, read(counts), groups, of_architecture("sm_90")))
+    for one in said:
+        gains = " ".join(f"{n} {one[n]:.3g}" for n in ("true", "predicted", "off") if one.get(n))
+        usual = f"{one['seconds']:.3g} s, usual {one['usual']:.3g}" if one.get("seconds") else ""
+        why = one.get("why", "")[:60]
+        print(f"{one['kernel']:<24} {one['cause']:<24} {one['found']:<24} {gains}  {usual}  {why}")
+    print("\n".join(summary(said, any("trials" in one for one in said))))
+    return 0 if all(one["counts"] for one in said) else 1
+
+
+def card_of(session: Session) -> Card:
+    """Of this machine, by its measured ceilings where `assay roofs` has measured them here."""
+    machine = session.machine()
+    if not machine.gpus:
+        return of_architecture(DEFAULT_ARCH)
+    return of_machine(machine.gpus[0], known_of(machine).roofs.get(DEVICE))
 
 
 def read(path: Path | None) -> Counted:

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay import single
 from assay.errors import NotRun
-from assay.explain import Explanation, Finding
+from assay.explain import Explanation, Finding, Launch, costs, reached
 from assay.explain.cards import of_architecture
-from assay.explain.experiments import arithmetic, child, entry, proving
+from assay.explain.experiments import arithmetic, child, entry, proving, waiting
 from assay.explain.experiments.catalogue import ALL, BY_NAME, DEVICE, of_cause
 from assay.explain.experiments.driver import Driver, assembled, packed
 from assay.explain.experiments.judging import (
@@ -31,12 +32,16 @@ from assay.explain.experiments.judging import (
     word,
 )
 from assay.explain.experiments.launched import Card, Changed, Launched
+from assay.explain.experiments.predicting import predicted
 from assay.explain.experiments.recording import Copies, noted
 from assay.explain.experiments.text import lines
 from assay.explain.model import Facts
+from assay.inside.geometry import geometry
 from assay.processes import Ended
+from assay.processes.channel import Closed
 from assay.simt import Watch
 from assay.simt.adapters import Compiled
+from assay.simt.counts import Counts
 from assay.target import parse
 
 CARD = Card(132, 228 << 10, 227 << 10)
@@ -209,6 +214,51 @@ def test_blocks_are_kept_out_or_let_in_by_shared_memory() -> None:
         tried("more blocks resident", (replace(made, shared=0, registers=16),))
 
 
+def test_empty_blocks_do_nothing_but_start() -> None:
+    made = launches("tests/slow/launching.py:gather")
+    changed = tried("empty blocks", made)
+    assert changed.launches[0].blocks == made[0].blocks
+    assert played(changed.launches).counts().warp_instructions <= 2 * 2 * made[0].blocks
+    assert played(made).counts().warp_instructions > 10 * made[0].blocks
+    assert assembled(changed.launches[0].compiled.ptx, "sm_90")
+
+
+def test_what_the_host_hands_over_is_filled_in_and_not_copied() -> None:
+    """Onto `meta`, which stands for a device that is not the CPU."""
+    seen: list[str] = []
+
+    class Seeing(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None):  # type: ignore[no-untyped-def]
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    y = torch.empty(3, device="meta")
+    with Seeing(), child.Answering():
+        y[1].copy_(torch.tensor(4.0))
+        y.copy_(torch.arange(3.0))
+        assert torch.ones(1).sum().item() == 0.0
+    assert seen.count("aten.fill_.Scalar") == 1
+    assert seen.count("aten.copy_.default") == 1, "what is no single value is copied as it was"
+    assert not any("local_scalar" in one for one in seen)
+
+
+def test_waits_are_sampled_beside_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda *_: None)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    sent: list[dict[str, Any]] = []
+    channel = types.SimpleNamespace(send=lambda **message: sent.append(message))
+    import msgspec
+
+    target = msgspec.to_builtins(parse(f"{SLOW}/chains.py:sums"))
+    waiting.main(channel, target, ["eager/slow", "eager/twin"], {}, "cpu", 0.05)  # type: ignore[arg-type]
+    (answer,) = sent
+    waited = answer["waited"]
+    assert set(waited) == {"", "eager/slow", "eager/twin"}
+    assert waited["eager/slow"] > 5 * waited["eager/twin"] > 0
+    assert waited[""] > 0
+
+
 def test_an_experiment_that_changes_nothing_is_not_tried() -> None:
     made = launches(f"{SLOW}/launching.py:gather")
     for name in ("banks of their own", "no atomics", "float32", "no local memory"):
@@ -313,6 +363,8 @@ class Session:
 
     def __init__(self, *scripts: list[dict[str, Any]]):
         self.scripts, self.asked = list(scripts), list[list[str]]()
+        self.sent: list[list[str]] = []
+        """Names in jobs that a child got behind its first."""
         self.stopped = types.SimpleNamespace(is_set=lambda: False)
 
     @contextmanager
@@ -326,7 +378,10 @@ class Session:
                 return message
             raise Ended(types.SimpleNamespace(label="signal SIGSEGV"))  # type: ignore[arg-type]
 
-        yield types.SimpleNamespace(receive=receive)
+        def send(**job: Any) -> None:
+            self.sent.append(job["names"])
+
+        yield types.SimpleNamespace(receive=receive, send=send)
 
     def log_tail(self, name: str, lines: int) -> str:
         return "illegal address"
@@ -341,7 +396,8 @@ def measured(name: str, seconds: float, **other: Any) -> dict[str, Any]:
 
 
 def prove(session: Session, found: Explanation) -> tuple[Trial, ...]:
-    return proving.prove(session, parse("softmax"), "cuda/online", {}, found, "cuda:0")  # type: ignore[arg-type]
+    with proving.Bench(session, "cuda:0") as bench:  # type: ignore[arg-type]
+        return proving.prove(bench, parse("softmax"), "cuda/online", {}, found)
 
 
 def test_an_experiment_that_dies_costs_its_own_result() -> None:
@@ -371,12 +427,54 @@ def test_an_experiment_that_dies_costs_its_own_result() -> None:
     assert "times of experiments, not of kernels" in " ".join(text.split())
 
 
+def test_one_process_tries_kernel_after_kernel_until_it_ends() -> None:
+    found = explanation(finding("tail", 1.5))
+    done: dict[str, Any] = {"done": [measured("", 3e-5), measured("whole waves", 2e-5)]}
+    session = Session([done, done], [done | {"spent": True}], [done])
+    with proving.Bench(session, "cuda:0") as bench:  # type: ignore[arg-type]
+
+        def word_of() -> str:
+            (one,) = proving.prove(bench, parse("softmax"), "cuda/online", {}, found)
+            return one.word
+
+        assert [word_of(), word_of()] == [CONFIRMED, CONFIRMED]
+        assert (len(session.asked), len(session.sent)) == (1, 1), "the child is kept"
+        assert word_of() == CONFIRMED, "it ended between two jobs, which costs no result"
+        assert (len(session.asked), len(session.sent)) == (2, 2)
+        assert word_of() == CONFIRMED
+        assert len(session.asked) == 3, "what a failed capture has spent is not used again"
+
+
 def test_where_no_one_ran_alone_all_are_lost_with_the_reason() -> None:
     found = explanation(finding("tail", 1.5), finding("few bytes in flight", 2.0))
     trials = prove(Session([{"trying": ""}, {"trying": "whole waves"}, {"sampling": True}]), found)
     assert {one.word for one in trials} == {NOT}
     assert any(one.said == proving.NONE for one in trials)
     assert any("while no single one ran" in one.said for one in trials)
+
+
+def test_an_experiment_that_leaves_the_blocks_shows_less_than_the_repair() -> None:
+    """524,288 blocks of 64 threads at 1.33 clocks each take 352 us, however many are resident."""
+    made = geometry(1 << 19, 64, arch="sm_90", registers=16, dynamic_shared=200_000)
+    card = of_architecture("sm_90")
+    facts = Facts(card, launches=(Launch(made),), must_bytes=8 << 24, seconds=2.5e-3)
+    found = Explanation(facts, "latency", "", (finding(costs.OCCUPANCY, 40.0),))
+    starts = reached.START_SECONDS + (1 << 19) * reached.BLOCK_CLOCKS / card.clock_hz
+    assert reached.starting(replace(facts, counts=Counts())) == pytest.approx(starts)
+    counted = replace(found, facts=replace(facts, counts=Counts()))
+    lifted = predicted(BY_NAME["more blocks resident"], counted)
+    usual = reached.seconds(counted.facts, (costs.OCCUPANCY,))
+    assert lifted == pytest.approx(40.0 * usual / starts)
+    four = Launch(geometry(1 << 16, 256, arch="sm_90", registers=16), times=4)
+    chain = replace(counted.facts, launches=(four,), moved_bytes=32 << 24)
+    begun = 4 * reached.START_SECONDS + (1 << 18) * reached.BLOCK_CLOCKS / card.clock_hz
+    seen_less = reached.seconds(chain, (costs.CHAIN,)) / begun
+    assert seen_less < 0.4
+    found = Explanation(chain, "memory", "", (finding(costs.CHAIN, 4.0),))
+    tried = predicted(BY_NAME["nothing between kernels"], found)
+    assert tried == pytest.approx(4.0 * seen_less)
+    work = replace(counted, findings=(finding(costs.WORK, 7.0),))
+    assert predicted(BY_NAME["empty blocks"], work) == pytest.approx(2.5e-3 / starts)
 
 
 def test_every_cause_but_one_has_an_experiment() -> None:
@@ -432,12 +530,22 @@ def test_the_child_loads_warms_and_samples_all_of_them(monkeypatch: pytest.Monke
     monkeypatch.setattr(child.events, "Events", Clock)
     monkeypatch.setattr(child.events, "host_seconds", lambda call: 1e-5)
     sent: list[dict[str, Any]] = []
-    channel = types.SimpleNamespace(send=lambda **message: sent.append(message))
     import msgspec
 
     target = msgspec.to_builtins(parse(f"{SLOW}/access.py:scale"))
     names = ["neighbouring addresses", "no atomics", "no stores"]
-    child.main(channel, target, "cuda/slow", {}, "cuda:0", names, 0.1)  # type: ignore[arg-type]
+    job = {"target": target, "wanted": "cuda/slow", "case": {}, "names": names, "seconds": 0.1}
+    jobs = iter([job | {"wanted": "cuda/none"}])
+
+    def receive() -> dict[str, Any]:
+        for one in jobs:
+            return one
+        raise Closed
+
+    channel = types.SimpleNamespace(send=lambda **message: sent.append(message), receive=receive)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    child.main(channel, "cuda:0", **job)  # type: ignore[arg-type]
+    assert "cuda/none" in sent.pop()["mistake"], "the second job"
     done = sent[-1]["done"]
     assert [one["name"] for one in done] == ["", "neighbouring addresses", "no stores"]
     assert len(done[0]["samples"]) >= child.LEAST_ROUNDS

@@ -7,7 +7,7 @@ import pytest
 from assay.explain import explain
 from assay.explain.cards import of_machine
 from assay.explain.experiments.judging import CONFIRMED, NOT, Trial
-from assay.explain.experiments.proving import prove
+from assay.explain.experiments.proving import Bench, prove
 from assay.explain.gathering import chosen, facts_of
 from assay.session import Session
 from assay.target import parse
@@ -20,9 +20,11 @@ def trials(session: Session, text: str, variant: str) -> dict[str, Trial]:
     wanted = chosen(session, target, variant, {})
     card = of_machine(session.machine().gpus[0], None)
     found = explain(facts_of(session, target, wanted, card))
-    made = prove(
-        session, target, wanted.variant, wanted.case.case.values, found, "cuda:0", seconds=1.0
-    )
+    with Bench(session, "cuda:0") as bench:
+        values = wanted.case.case.values
+        made = prove(bench, target, wanted.variant, values, found, seconds=1.0)
+        again = prove(bench, target, wanted.variant, values, found, seconds=0.1)
+    assert [one.name for one in again] == [one.name for one in made]
     for one in made:
         print(one.word, one.name, one.predicted, one.gain, one.said)
     return {one.name: one for one in made}

@@ -12,6 +12,8 @@ NEAR = 0.97
 """A time is refused below this share of the floor: clocks and byte counts are not exact."""
 LATE_SHARE = 0.05
 HELD_SHARE = 0.05
+HOST_BOUND = "host-bound"
+"""How the reason begins where the GPU waited for the host."""
 BROKEN = (
     "hardware slowdown",
     "hardware thermal slowdown",
@@ -84,8 +86,8 @@ def refuse(
     if late > LATE_SHARE * len(samples):
         took = f", which took {1e6 * host_seconds:.0f} us" if host_seconds else ""
         return (
-            f"host-bound: in {late} of {len(samples)} samples the GPU waited for the launch{took}; "
-            "does the call synchronise, or copy to the host?"
+            f"{HOST_BOUND}: in {late} of {len(samples)} samples the GPU waited for the launch"
+            f"{took}; does the call synchronise, or copy to the host?"
         )
     broken = _broken(held, len(samples), clock_hz)
     if broken:

@@ -19,15 +19,16 @@ from ..errors import AssayError, NotRun, RowsError
 from ..explain import Explanation, Facts, explain
 from ..explain.cards import Card, of_architecture, of_machine
 from ..explain.experiments.judging import Trial
-from ..explain.experiments.proving import prove
+from ..explain.experiments.proving import Bench, prove
 from ..explain.experiments.text import lines as lines_of_trials
 from ..explain.gathering import Wanted, chosen, facts_of
 from ..explain.picture import svg
 from ..explain.predictions import Outcome, remember
 from ..explain.predictions import text as text_of_outcome
-from ..explain.recorded import explained, of_file, timed
+from ..explain.recorded import explained, host_bound, of_file, timed
 from ..explain.roofline import Point, point, roofline
 from ..explain.text import WIDTH, lines
+from ..pipeline import known_of
 from ..rows import find_run, read
 from ..session import Session
 from ..target import parse
@@ -112,12 +113,15 @@ def _target(given: Options) -> int:
         wanted = chosen(session, target, given.variant, values)
         known = _measured(given, wanted)
         gpu = session.machine().gpu("cuda:0") if given.prove else None
-        card = known.facts.card if known else _card(given, gpu)
+        card = known.facts.card if known else _card(given, session.machine(), gpu)
         facts = facts_of(session, target, wanted, card)
         if known is not None:
             facts = replace(facts, **{n: getattr(known.facts, n) for n in MEASURED})
         else:
-            said = f"speed: not measured here; rates are those of the {card.source}"
+            of = (
+                card.source if card.source.startswith("measured") else f"those of the {card.source}"
+            )
+            said = f"speed: not measured here; rates are {of}"
             facts = replace(facts, unknown=(*facts.unknown, said))
         found = explain(facts)
         answer = Answer(found, _remembered(known.row, known.gpu, found) if known else None)
@@ -128,20 +132,22 @@ def _target(given: Options) -> int:
             why = session.machine().no_gpu or "there is none"
             print(f"assay: nothing tried: experiments need a GPU: {why}", file=sys.stderr)
             return 3
-        trials = prove(session, target, wanted.variant, wanted.case.case.values, found, "cuda:0")
+        with Bench(session, "cuda:0") as bench:
+            trials = prove(bench, target, wanted.variant, wanted.case.case.values, found)
         return _print([replace(answer, trials=trials)], given)
 
 
-def _card(given: Options, gpu: GPU | None) -> Card:
-    """The GPU that experiments run on, else the one best known for an architecture."""
+def _card(given: Options, machine: Machine, gpu: GPU | None) -> Card:
+    """The GPU that experiments run on, by its ceilings if they were measured; else the one best
+    known for an architecture."""
     if gpu is not None and not given.arch:
-        return of_machine(gpu, None)
+        return of_machine(gpu, known_of(machine).roofs.get("cuda:0"))
     return of_architecture(given.arch or DEFAULT_ARCH)
 
 
 MEASURED = (
     *("seconds", "method", "host_seconds", "wall_seconds", "sync_seconds"),
-    *("share", "share_of"),
+    *("kernel_seconds", "host_bound", "share", "share_of"),
 )
 
 
@@ -167,7 +173,7 @@ def _measured(given: Options, wanted: Wanted) -> Known | None:
     name = wanted.variant.split()[0]
     hashes = {v.name: v.source_hash for v in wanted.op.variants}
     for row in reversed(nouns):
-        if not isinstance(row, Row) or row.timing is None or row.source_hash != hashes[name]:
+        if not isinstance(row, Row) or row.source_hash != hashes[name]:
             continue
         machine = machines.get(row.machine)
         gpu = machine.gpu(row.device) if machine else None
@@ -176,7 +182,8 @@ def _measured(given: Options, wanted: Wanted) -> Known | None:
             name,
             wanted.case.case.values,
         )
-        if gpu is not None and same and _knobs(row, wanted):
+        told = row.timing is not None or host_bound(row)
+        if gpu is not None and told and same and _knobs(row, wanted):
             fields = timed(row)
             return Known(row, gpu, Facts(of_machine(gpu, roofs.get(row.device)), **fields))
     return None

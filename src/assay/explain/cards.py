@@ -15,6 +15,8 @@ that is what public measurements of A100 and H100 come to: an estimate."""
 LAUNCH_SECONDS = 2.5e-6
 """Of an empty kernel, from end to end, where none was measured: an estimate."""
 COPY = ("copy", "cold L2")
+LAUNCH, WINDOW = "empty launch", "empty window"
+"""As `assay roofs` calls them: by events, with nothing between them the second."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +110,15 @@ def of_machine(gpu: GPU, roofs: Roofs | None) -> Card:
     )
     if roofs is None or roofs.doubtful or not copies:
         return made
-    launches = [r.value for r in roofs.roofs if r.name == "empty launch"]
+    of = {name: [r.value for r in roofs.roofs if r.name == name] for name in (LAUNCH, WINDOW)}
+    cached = [r.value for r in roofs.roofs if r.cache == "in cache" and r.unit == "B/s"]
+    empty = min(of[LAUNCH], default=LAUNCH_SECONDS)
     return replace(
         made,
         arithmetic=_measured(roofs, made.arithmetic),
         dram=max(copies),
-        launch_seconds=min(launches, default=LAUNCH_SECONDS),
+        l2=max(cached, default=made.l2),
+        launch_seconds=empty - min([w for w in of[WINDOW] if w < empty], default=0.0),
         source="measured on this machine (assay roofs)",
     )
 

@@ -23,6 +23,7 @@ from .costs import (
     SPILLS,
     TAIL,
     UNCOALESCED,
+    WORK,
 )
 from .model import COMPILER, COUNTED, Facts
 
@@ -166,6 +167,16 @@ def flight(facts: Facts) -> Evidence:
     ), COUNTED
 
 
+def work(facts: Facts) -> Evidence:
+    """So many blocks that starting them takes longer than what they do."""
+    if costs.deciding(facts) != costs.STARTS:
+        return None
+    blocks = sum(one.times * one.geometry.blocks for one in facts.launches)
+    found = costs.largest(facts)
+    threads = found.geometry.block_threads if found else 0
+    return f"{blocks:,} blocks of {threads:,} threads are started", COMPILER
+
+
 def chain(facts: Facts) -> Evidence:
     """Several kernels that move more together than must move, the device being busy with that."""
     number, moved = costs.kernels(facts), costs.chained(facts)
@@ -243,10 +254,15 @@ CAUSES: dict[str, tuple[Callable[[Facts], Evidence], str]] = {
     GRID: (grid, "launch more blocks: at least four a multiprocessor, each with less of the work"),
     OCCUPANCY: (occupancy, ""),
     FLIGHT: (flight, "load more at a time: wider types (float4), unrolled loops"),
+    WORK: (
+        work,
+        "give a block more of the work: more elements a thread, larger blocks, or a grid that "
+        "fills the GPU and strides over the rest",
+    ),
     TAIL: (tail, "use smaller blocks, or a grid that fills whole waves and strides over the rest"),
     CHAIN: (chain, "fuse the kernels into one, so that what lies between stays in registers"),
     LAUNCHES: (launches, "fuse them, or capture the call in a CUDA graph"),
     HOST: (host, "keep values on the device: no .item() and no Python branch on data in a loop"),
 }
-"""How each cause is found, and what to do; the confidence of GRID, OCCUPANCY and TAIL is that of
-ptxas' report and of arithmetic on it."""
+"""How each cause is found, and what to do; the confidence of GRID, OCCUPANCY, WORK and TAIL is that
+of ptxas' report and of arithmetic on it."""

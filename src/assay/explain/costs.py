@@ -1,9 +1,10 @@
 """A model of time: what each part of a GPU takes for a call by itself; the longest one decides.
 
-    t = max(DRAM, L2, shared memory x last, instructions x last, latency x tail, atomics, launches)
+    t = max(DRAM, L2, shared memory x last, instructions x last, latency x tail, atomics, blocks,
+            launches)
 
-A cause is a switch in it: `without` names causes that are taken away, so that a predicted gain is
-t now over t without. The rates are the card's.
+These are ceilings. A cause is a switch in it: `without` names causes that are taken away. What is
+left then, as a clock would show it, `reached` says. The rates are the card's.
 
     DRAM          bytes that must move / its rate; what further kernels of a chain move again
                   as well, at L2's rate where it holds all of it
@@ -13,6 +14,7 @@ t now over t without. The rates are the card's.
     latency       loads from global memory in series: LATENCY_CYCLES each, as many at a time as
                   the code has loads
     atomics       on one address: one lane a cycle, wherever they come from
+    blocks        that the whole GPU starts: one a cycle
     tail, last    waves begun over waves of work; blocks of the busiest multiprocessor over the mean
     host          of `eager` code: dispatching every operator, and waiting where it asks for values
 """
@@ -26,13 +28,18 @@ from .model import Facts, Launch
 UNCOALESCED, CONFLICTS, DIVERGENCE = "uncoalesced access", "bank conflicts", "divergence"
 FP64, SPILLS, ATOMICS = "fp64 instructions", "spills", "atomics on one address"
 TAIL, GRID, OCCUPANCY = "tail", "tiny grid", "low occupancy"
-FLIGHT = "few bytes in flight"
+FLIGHT, WORK = "few bytes in flight", "too little work per block"
 CHAIN, LAUNCHES, HOST = "unfused chain", "launches", "waits of the host"
 LATENCY_CYCLES = 600
 """From global memory under little load: about 0.3 us on A100 and H100; an estimate."""
 MOST_FLIGHT = 16
 """Loads of a warp on their way at a time: as many as its code has, at most these; an estimate."""
+STARTS = "starting blocks"
+"""The name of that part."""
 SECTOR = 32
+BLOCKS_A_CLOCK = 1.0
+"""That a GPU starts, one dispatcher for all multiprocessors: an estimate. 262,144 blocks of 64
+threads were seen to take 179 us on an H100, which is 0.74."""
 OPERATOR_SECONDS, WAIT_SECONDS = 5e-6, 10e-6
 """Of the host, for dispatching one operator of torch and for one `.item()`: estimates."""
 LANES = {
@@ -131,11 +138,27 @@ def _counted(facts: Facts, without: Collection[str]) -> dict[str, float]:
     if CHAIN in without and facts.must_bytes and chained(facts):
         fused = min(1.0, facts.must_bytes / chained(facts))  # one kernel asks for so much less
         found["L2"], found["latency"] = fused * found["L2"], fused * found["latency"]
+    if facts.launches:
+        found[STARTS] = _started(facts, without) * cycle / BLOCKS_A_CLOCK
     if passes:
         found["shared memory"] = passes * cycle / used * last
     if lanes and ATOMICS not in without:
         found["atomics"] = lanes * cycle
     return found
+
+
+def _started(facts: Facts, without: Collection[str]) -> float:
+    """Blocks of a call; with more work each, as many as the GPU holds at a time."""
+    each = [(one, float(one.geometry.blocks)) for one in facts.launches]
+    if WORK in without:
+        each = [
+            (one, min(n, float(one.geometry.waves.per_wave)) if one.geometry.waves else n)
+            for one, n in each
+        ]
+    total = sum(one.times * n for one, n in each)
+    if CHAIN in without:
+        total /= kernels(facts)
+    return total
 
 
 def spill_bytes(facts: Facts) -> float:

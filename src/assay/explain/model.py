@@ -71,6 +71,12 @@ class Facts:
     """Measured: what a user waits for a call, and for the synchronize behind it."""
     sync_seconds: float | None = None
     """Measured: a synchronize with nothing to wait for."""
+    one_call_seconds: float | None = None
+    """Measured: what a user waits for one operator of torch on one element."""
+    kernel_seconds: float | None = None
+    """Measured: the kernels of a call, added up."""
+    host_bound: str = ""
+    """Why its times on the GPU are no number: the GPU waited for the host."""
     share: float | None = None
     """Measured: of the ceiling that binds."""
     share_of: str = ""

@@ -14,10 +14,11 @@ import msgspec
 
 from ..errors import AssayError
 from ..rows import RUNS, decode, encode, home
-from ..types import GPU, Row, Scalar, Timing
+from ..types import GPU, Row, Scalar
 from .costs import HOST, LAUNCHES
 from .experiments.judging import CANNOT, CONFIRMED, REFUTED, word
 from .model import Explanation
+from .recorded import host_bound
 from .text import micro
 
 FILE = "predictions.jsonl"
@@ -77,10 +78,10 @@ def remember(row: Row, gpu: GPU, found: Explanation, root: Path | None = None) -
 
 def of_row(row: Row, gpu: GPU, found: Explanation) -> Prediction | None:
     """What is predicted of a timed row; None where there is nothing to gain."""
-    if not found.findings or row.timing is None:
+    if not found.findings:
         return None
     first = found.findings[0]
-    read = _read(row.timing, first.cause)
+    read = _read(row, first.cause)
     if read is None:
         return None
     clock, seconds, low, high = read
@@ -119,7 +120,7 @@ def outcome(row: Row, gpu: GPU, found: Explanation, root: Path | None = None) ->
 
 def judged(last: Prediction, row: Row, found: Explanation) -> Outcome:
     """What the time of a row says of a prediction on an earlier source."""
-    read = _read(row.timing, last.cause) if row.timing else None
+    read = _read(row, last.cause)
     why = ""
     if read is None:
         why = f"the run has no time by {last.clock}"
@@ -172,11 +173,16 @@ def _key(row: Row, gpu: GPU) -> dict[str, Any]:
     }
 
 
-def _read(timing: Timing, cause: str) -> tuple[str, float, float, float] | None:
-    """(clock, seconds, low, high) of what a cause slows: the GPU, or what a user waits."""
+def _read(row: Row, cause: str) -> tuple[str, float, float, float] | None:
+    """(clock, seconds, low, high) of what a cause slows: the GPU, or what a user waits, which is
+    known as well where the GPU waited for the host; None where the row has no such time."""
+    timing = row.timing
     if cause in (HOST, LAUNCHES):
-        wall = timing.wall_seconds
+        timing = row.rejected if timing is None and host_bound(row) else timing
+        wall = timing.wall_seconds if timing else None
         return None if wall is None else ("wall", wall, wall, wall)
+    if timing is None:
+        return None
     return f"{timing.method}, {timing.cache}", timing.median, timing.low, timing.high
 
 

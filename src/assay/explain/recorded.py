@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..clock.plausible import HOST_BOUND
 from ..errors import AssayError
 from ..inside.geometry import geometry
 from ..inside.geometry.model import Geometry
@@ -31,10 +32,11 @@ def explained(nouns: Iterable[Noun]) -> Iterator[tuple[Row, GPU | None, Explanat
     machines = {one.id: one for one in kept if isinstance(one, Machine)}
     roofs = {(one.device): one for one in kept if isinstance(one, Roofs)}
     for row in kept:
-        if isinstance(row, Row) and row.timing is not None:
+        if isinstance(row, Row) and (row.timing is not None or host_bound(row)):
             machine = machines.get(row.machine)
             facts = facts_of_row(row, machine, roofs.get(row.device))
-            found = explain(facts) if facts.seconds is not None else _on_a_cpu(row, facts)
+            of_gpu = facts.seconds is not None or facts.host_bound
+            found = explain(facts) if of_gpu else _on_a_cpu(row, facts)
             yield row, machine.gpu(row.device) if machine else None, found
 
 
@@ -67,16 +69,28 @@ def facts_of_row(row: Row, machine: Machine | None, roofs: Roofs | None) -> Fact
         unknown=("accesses: rows have no counts; assay explain TARGET -k counts them",),
     )
     timing = row.timing
-    if gpu is None or timing is None:
+    if gpu is None or (timing is None and not host_bound(row)):
         why = f"speed: it was timed on {row.device or 'no device'}, not on a GPU"
         return replace(made, unknown=(*made.unknown, why))
     return replace(made, **timed(row))
 
 
 def timed(row: Row) -> dict[str, Any]:
-    """The measured fields of the facts of a row."""
+    """The measured fields of the facts of a row that was timed on a GPU, or is bound by its host.
+
+    Of the latter, what the host took is measured, and the time of the GPU is not.
+    """
+    if row.timing is None:
+        rejected = row.rejected
+        assert rejected is not None
+        return {
+            "host_bound": row.not_timed,
+            "host_seconds": rejected.host_seconds,
+            "wall_seconds": rejected.wall_seconds,
+            "sync_seconds": rejected.sync_seconds,
+            "kernel_seconds": rejected.kernel_seconds,
+        }
     timing = row.timing
-    assert timing is not None
     share = timing.share
     return {
         "seconds": timing.median,
@@ -84,9 +98,15 @@ def timed(row: Row) -> dict[str, Any]:
         "host_seconds": timing.host_seconds,
         "wall_seconds": timing.wall_seconds,
         "sync_seconds": timing.sync_seconds,
+        "kernel_seconds": timing.kernel_seconds,
         "share": share.value if share else None,
         "share_of": share.of if share else "",
     }
+
+
+def host_bound(row: Row) -> bool:
+    """Right, and without a time because the GPU waited for the host: that says what decides."""
+    return row.rejected is not None and row.not_timed.startswith(HOST_BOUND)
 
 
 def _launch(one: Compiled, card: Card) -> Iterator[Launch]:

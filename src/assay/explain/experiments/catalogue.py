@@ -130,6 +130,12 @@ ALL = (
         gridded.more_resident,
     ),
     Experiment(
+        "empty blocks",
+        costs.WORK,
+        "every block returns at once, so that starting them is all that is left",
+        gridded.empty_blocks,
+    ),
+    Experiment(
         "whole waves",
         costs.TAIL,
         "the blocks of a last, partial wave left out",

@@ -1,12 +1,14 @@
 """The child that tries experiments on a GPU: nothing of what they compute is judged or kept.
 
 Messages out: {trying: name} before each, {not_tried: name, reason}, {sampling: true}, and at last
-{done: [...]} with the samples of each and of the unchanged call beside it; or {mistake | not_run}.
+{done: [...], spent} with the samples of each and of the unchanged call beside it; or {mistake |
+not_run}. Then it waits for the next job, if it is not spent.
 A kernel that brings the process down is the one that was named last.
 """
 
 from __future__ import annotations
 
+import gc
 import random
 import statistics
 import time
@@ -24,7 +26,7 @@ from ...clock import events
 from ...clock.gpu import gpu as gpu_of
 from ...clock.protocol import windows_for
 from ...errors import AssayError, BuildError, LaunchError, NotRun
-from ...processes.channel import Channel
+from ...processes.channel import Channel, Closed
 from ...target import Target
 from ...types import Scalar
 from .catalogue import BY_NAME, DEVICE, WALL, Experiment
@@ -38,29 +40,47 @@ BASE = ""
 """The name of the unchanged call."""
 
 
-def main(
+def main(channel: Channel, device: str, **job: Any) -> None:
+    """Sends what there is of a job, and then does the next one that it is sent, until nobody asks:
+    starting CUDA and its clocks takes longer than most experiments."""
+    while True:
+        whole = _job(channel, device, **job)
+        gc.collect()
+        torch.cuda.empty_cache()
+        if not whole:
+            return
+        try:
+            job = channel.receive() or {}
+        except Closed:
+            return
+
+
+def _job(
     channel: Channel,
+    device: str,
     target: dict,
     wanted: str,
     case: dict[str, Scalar],
-    device: str,
     names: list[str],
     seconds: float,
-) -> None:
-    """Sends what there is. names: of the experiments; seconds: of sampling, in all."""
+) -> bool:
+    """names: of the experiments; seconds: of sampling, in all. False: the process is in no state
+    to go on, which `spent` says as well."""
     try:
         torch.cuda.set_device(device)
         one = single.pick(msgspec.convert(target, Target), wanted, case)
         trying = [BY_NAME[name] for name in names]
         with torch.no_grad():
-            made = _made(channel, one, device, trying)
+            made, whole = _made(channel, one, device, trying)
             channel.send(sampling=True)
-            _sample(made, seconds)
-        channel.send(done=[_data(each) for each in made])
+            sample(made, seconds)
+        channel.send(done=[data_of(each) for each in made], spent=not whole)
+        return whole
     except AssayError as error:
         channel.send(mistake=str(error))
     except (NotRun, BuildError, LaunchError) as error:
         channel.send(not_run=str(error))
+    return True
 
 
 @dataclass
@@ -80,7 +100,8 @@ class Tried:
 
 def _made(
     channel: Channel, one: single.Single, device: str, trying: list[Experiment]
-) -> list[Tried]:
+) -> tuple[list[Tried], bool]:
+    """What is to be sampled, and whether no capture failed, which may leave nothing to go on."""
     found: list[Tried] = []
     on_device = [each for each in trying if each.clock == DEVICE]
     on_wall = [each for each in trying if each.clock == WALL]
@@ -88,7 +109,8 @@ def _made(
         found += _replayed(channel, one, device, on_device)
     if on_wall:
         found += _graphs(channel, one, device, on_wall)
-    return found
+    walls = sum(each.clock == WALL for each in found)
+    return found, not on_wall or walls == len(on_wall) + 1
 
 
 def _replayed(
@@ -180,7 +202,10 @@ class _Bench:
 
 
 class Answering(TorchDispatchMode):
-    """Values that the host asks for are 0, at once."""
+    """Values that the host asks for are 0, at once; one that it hands over is filled in.
+
+    torch makes a tensor of the CPU of `y[i] = 0.0` and copies it, which a graph can't hold.
+    """
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -188,7 +213,13 @@ class Answering(TorchDispatchMode):
         if "_local_scalar_dense" in str(func):
             kind = args[0].dtype
             return 0.0 if kind.is_floating_point else False if kind == torch.bool else 0
+        if func is torch.ops.aten.copy_.default and _handed_over(*args[:2]):
+            return args[0].fill_(args[1].item())
         return func(*args, **(kwargs or {}))
+
+
+def _handed_over(to: torch.Tensor, value: torch.Tensor) -> bool:
+    return value.numel() == 1 and value.device.type == "cpu" != to.device.type
 
 
 def _graphs(
@@ -206,7 +237,7 @@ def _graphs(
     for _ in range(WARM_CALLS):
         call()
     torch.cuda.synchronize()
-    found = [Tried(BASE, WALL, _walled(call))]
+    found = [Tried(BASE, WALL, walled(call))]
     for each in trying:
         channel.send(trying=each.name)
         try:
@@ -216,7 +247,7 @@ def _graphs(
             why = str(error).strip().split("\n")[0]
             channel.send(not_tried=each.name, reason=f"it can't be captured: {why}")
             break  # a failed capture may leave the process in no state to go on
-        found.append(Tried(each.name, WALL, _walled(replay), "one graph launch"))
+        found.append(Tried(each.name, WALL, walled(replay), "one graph launch"))
     return found
 
 
@@ -233,7 +264,9 @@ def _captured(call: Callable[[], None], waits: bool) -> Callable[[], None]:
     return graph.replay
 
 
-def _walled(call: Callable[[], None]) -> Callable[[], float]:
+def walled(call: Callable[[], Any]) -> Callable[[], float]:
+    """A sample of what a user waits for it, in seconds."""
+
     def sample() -> float:
         torch.cuda.synchronize()
         begin = time.perf_counter()
@@ -244,7 +277,7 @@ def _walled(call: Callable[[], None]) -> Callable[[], float]:
     return sample
 
 
-def _sample(made: list[Tried], seconds: float) -> None:
+def sample(made: list[Tried], seconds: float) -> None:
     """Rounds of all, in random order, until the time is spent; the first ones are not kept."""
     order, start = random.Random(0), time.monotonic()
     for each in made:
@@ -258,7 +291,7 @@ def _sample(made: list[Tried], seconds: float) -> None:
             each.rounds.append(number)
 
 
-def _data(one: Tried) -> dict[str, Any]:
+def data_of(one: Tried) -> dict[str, Any]:
     return {
         "name": one.name,
         "clock": one.clock,

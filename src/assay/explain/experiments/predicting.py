@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...simt.counts import Counts
-from .. import costs
-from ..costs import HOST, LAUNCHES
+from .. import costs, reached
+from ..costs import CHAIN, HOST, LAUNCHES, OCCUPANCY, WORK
 from ..model import Explanation, Facts, Launch
 from .catalogue import Experiment
 
@@ -16,8 +16,12 @@ def predicted(experiment: Experiment, found: Explanation) -> float | None:
     facts = found.facts
     if experiment.cause in (HOST, LAUNCHES):
         return _graph(facts)
+    if experiment.cause == WORK:
+        return (facts.seconds or reached.seconds(facts)) / reached.starting(facts)
     if experiment.cause:
-        return next((f.gain for f in found.findings if f.cause == experiment.cause), None)
+        gain = next((f.gain for f in found.findings if f.cause == experiment.cause), None)
+        kept = {OCCUPANCY: _same_blocks, CHAIN: _same_launches}.get(experiment.cause)
+        return gain * kept(facts) if gain and kept else gain
     changed = {
         "no stores": lambda: _without(facts, "store"),
         "no loads": lambda: _without(facts, "load"),
@@ -25,17 +29,32 @@ def predicted(experiment: Experiment, found: Explanation) -> float | None:
     }[experiment.name]()
     if changed is None:
         return None
-    return costs.seconds(facts) / costs.seconds(changed)
+    return reached.seconds(facts) / reached.seconds(changed)
 
 
 def _graph(facts: Facts) -> float:
-    """Without the host, a call takes its launches: as many as it has, by the card."""
-    left = costs.kernels(facts) * facts.card.launch_seconds + (facts.sync_seconds or 0.0)
+    """Without the host, a call takes its kernels in turn; what waits launches none."""
+    number = costs.kernels(facts) - sum(one.waits for one in facts.operators)
+    left = max(1, number) * reached.START_SECONDS + (facts.sync_seconds or 0.0)
     now = facts.wall_seconds
     if now is None:
         parts = costs.costs(facts)
         now = max(parts.get("host", 0.0), parts["launches"])
-    return now / left
+    return now / max(left, reached.ONE_CALL_SECONDS)
+
+
+def _same_blocks(facts: Facts) -> float:
+    """The experiment leaves blocks as they are, where the advice makes fewer, larger ones of them:
+    what the start of them all takes of the gain."""
+    kept = tuple(replace(one, geometry=replace(one.geometry, lifts=())) for one in facts.launches)
+    same = reached.seconds(replace(facts, launches=kept), (OCCUPANCY,))
+    return reached.seconds(facts, (OCCUPANCY,)) / same
+
+
+def _same_launches(facts: Facts) -> float:
+    """The experiment starts every block of a chain, where one kernel would start those of one."""
+    fused = reached.seconds(facts, (CHAIN,))
+    return fused / max(fused, reached.starting(facts))
 
 
 def _without(facts: Facts, kind: str) -> Facts | None:

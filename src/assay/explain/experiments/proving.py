@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ import msgspec
 from ... import ways
 from ...errors import AssayError
 from ...op import way_of
-from ...processes import Ended, TimedOut
+from ...processes import Child, Ended, TimedOut
 from ...session import Session
 from ...target import Target
 from ...types import Scalar
@@ -29,13 +30,63 @@ DEADLINE = 60.0
 NONE = "no experiment that there is tries this cause"
 
 
+class Bench:
+    """The process that experiments run in: kept from kernel to kernel, until one brings it down.
+
+    Use it in a `with`, and `close` it early where a GPU is to be left alone.
+    """
+
+    def __init__(self, session: Session, device: str):
+        self.session, self.device = session, device
+        self.name = ""
+        """Of its log."""
+        self.kept = False
+        """Whether the job at hand is not the child's first."""
+        self._held = contextlib.ExitStack()
+        self._child: Child | None = None
+        self._env: dict[str, str] = {}
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def asked(self, variant: str, job: dict[str, Any]) -> Child:
+        """The child, at work on the job."""
+        env = ways.here(way_of(variant), self.device).env
+        if self._child is not None and env == self._env:
+            try:
+                self._child.send(**job)
+                self.kept = True
+                return self._child
+            except Ended:
+                pass  # between two jobs: nothing is lost
+        self.close()
+        self.kept = False
+        self._env, self.name = env, f"prove {variant}"
+        self._child = self._held.enter_context(
+            self.session.child(
+                "assay.explain.experiments.child:main",
+                {"device": self.device, **job},
+                name=self.name,
+                env=env,
+            )
+        )
+        return self._child
+
+    def close(self) -> None:
+        """Ends the child, if there is one."""
+        self._held.close()
+        self._held, self._child = contextlib.ExitStack(), None
+
+
 def prove(
-    session: Session,
+    bench: Bench,
     target: Target,
     variant: str,
     case: dict[str, Scalar],
     found: Explanation,
-    device: str,
     *,
     general: bool = True,
     seconds: float = SECONDS,
@@ -49,7 +100,14 @@ def prove(
     reasons: dict[str, str] = {}
     left = list(plan)
     while left:
-        lost = _try(session, target, variant, case, device, left, seconds, done, reasons)
+        job = {
+            "target": msgspec.to_builtins(target),
+            "wanted": variant,
+            "case": case,
+            "names": [one.name for one in left],
+            "seconds": seconds,
+        }
+        lost = _try(bench, variant, job, left, done, reasons)
         if lost is None:
             break
         left = [one for one in left if one.name != lost and one.name not in reasons]
@@ -71,51 +129,48 @@ def _plan(found: Explanation, general: bool) -> tuple[list[Experiment], list[Tri
 
 
 def _try(
-    session: Session,
-    target: Target,
+    bench: Bench,
     variant: str,
-    case: dict[str, Scalar],
-    device: str,
+    job: dict[str, Any],
     left: list[Experiment],
-    seconds: float,
     done: dict[str, dict[str, Any]],
     reasons: dict[str, str],
 ) -> str | None:
-    """One process. The name of the experiment that brought it down; None: it came to its end."""
-    args = {
-        "target": msgspec.to_builtins(target),
-        "wanted": variant,
-        "case": case,
-        "device": device,
-        "names": [one.name for one in left],
-        "seconds": seconds,
-    }
-    env = ways.here(way_of(variant), device).env
-    now, name = "", f"prove {variant}"
-    with session.child("assay.explain.experiments.child:main", args, name=name, env=env) as child:
-        try:
-            while True:
-                message = child.receive(DEADLINE)
-                if "mistake" in message:
-                    raise AssayError(message["mistake"])
-                if "not_run" in message:
-                    reasons |= {one.name: message["not_run"] for one in left}
-                    return None
-                if "not_tried" in message:
-                    reasons[message["not_tried"]] = message["reason"]
-                elif "trying" in message:
-                    now = message["trying"]
-                elif "sampling" in message:
-                    now = ""
-                elif "done" in message:
-                    done |= {f"{one['clock']} {one['name']}": one for one in message["done"]}
-                    return None
-        except TimedOut:
-            how = f"no answer within {DEADLINE:.0f} s; it was ended"
-        except Ended as ended:
-            if session.stopped.is_set():
-                raise
-            how = f"it ended its process with {ended.status.label}: {session.log_tail(name, TAIL)}"
+    """One job. The name of the experiment that brought its process down; None: it came to its
+    end."""
+    now, heard = "", False
+    try:
+        child = bench.asked(variant, job)
+        while True:
+            message = child.receive(DEADLINE)
+            heard = True
+            if "mistake" in message:
+                raise AssayError(message["mistake"])
+            if "not_run" in message:
+                reasons |= {one.name: message["not_run"] for one in left}
+                return None
+            if "not_tried" in message:
+                reasons[message["not_tried"]] = message["reason"]
+            elif "trying" in message:
+                now = message["trying"]
+            elif "sampling" in message:
+                now = ""
+            elif "done" in message:
+                done |= {f"{one['clock']} {one['name']}": one for one in message["done"]}
+                if message.get("spent"):
+                    bench.close()
+                return None
+    except TimedOut:
+        how = f"no answer within {DEADLINE:.0f} s; it was ended"
+    except Ended as ended:
+        if bench.session.stopped.is_set():
+            raise
+        tail = bench.session.log_tail(bench.name, TAIL)
+        how = f"it ended its process with {ended.status.label}: {tail}"
+    again = bench.kept and not heard
+    bench.close()
+    if again:  # it ended between two jobs: this one is not to blame
+        return _try(bench, variant, job, left, done, reasons)
     if not now:  # the unchanged call, or all of them in turn
         reasons |= {one.name: f"while no single one ran: {how}" for one in left}
         return None
