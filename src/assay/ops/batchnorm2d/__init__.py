@@ -6,8 +6,8 @@ h = (x - mean) rstd and g = dy w, mean(...) over a channel, the gradients are
     dx = rstd (g - mean(g) - h mean(g h))      dw = sum dy h      db = sum dy
 
 A channel is too long for one block: several blocks each find mean and squares of their part, about
-a value of their own so that no digits cancel, and every block that writes puts the parts together
-in one fixed order. So x is read twice, and the gradient reads x and dy twice.
+the mean of a few of their values so that no digits cancel, and every block that writes puts the
+parts together in one fixed order. So x is read twice, and the gradient reads x and dy twice.
 """
 
 import torch
