@@ -1,4 +1,4 @@
-"""Statistics of a part lose no digits where the values that it begins with lie far from its mean."""
+"""Statistics of a part lose no digits where the values that it begins with lie far off."""
 
 from __future__ import annotations
 

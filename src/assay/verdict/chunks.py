@@ -14,6 +14,8 @@ CHUNK = 1 << 15
 """Elements worked on at a time: they and their truth stay in a core's cache, and torch works on so
 few in one thread, which does not wait for another that a candidate keeps from its core."""
 
+ON_GPU = 1 << 24
+"""The same on a GPU, where each chunk costs launches and some a wait for their result."""
 BYTES = 1 << 17
 LARGE = 1 << 20
 """Elements from which several threads share them."""
@@ -35,7 +37,7 @@ def summed(
     def work(part: range) -> None:
         room = room_for(truth.abs() if truth.is_complex() else truth)
         for start in part:
-            right, far, out = (t[start : start + CHUNK] for t in flats)
+            right, far, out = (t[start : start + part.step] for t in flats)
             size = torch.abs(right, out=room[: out.numel()])
             if at_zero:
                 torch.mul(size == 0, at_zero, out=out)
@@ -55,16 +57,21 @@ def add_in_square(total: torch.Tensor, before: torch.Tensor, after: torch.Tensor
     def work(part: range) -> None:
         room = room_for(before)
         for start in part:
-            most, one, other = (t[start : start + CHUNK] for t in flats)
+            most, one, other = (t[start : start + part.step] for t in flats)
             far = apart(other, one, room).nan_to_num_(0.0, 0.0, 0.0)
             torch.hypot(most, far, out=most)  # squares would overflow from 1e154 on
 
     in_parts(work, total)
 
 
+def chunk_of(like: torch.Tensor) -> int:
+    """Elements worked on at a time where a tensor lies."""
+    return CHUNK if like.device.type == "cpu" else ON_GPU
+
+
 def room_for(like: torch.Tensor) -> torch.Tensor:
     """Memory for the differences of one chunk: fresh memory for each would be most of the time."""
-    return like.new_empty(min(CHUNK, like.numel()))
+    return like.new_empty(min(chunk_of(like), like.numel()))
 
 
 def apart(one: torch.Tensor, other: torch.Tensor, room: torch.Tensor) -> torch.Tensor:
@@ -86,7 +93,7 @@ def largest_share(
         worst, where, squares = 0.0, 0, 0.0
         room = room_for(truth)
         for start in part:
-            mine, right, most = (t[start : start + CHUNK] for t in flats)
+            mine, right, most = (t[start : start + part.step] for t in flats)
             share = apart(mine, right, room).div_(most)
             if lenient:
                 share.nan_to_num_(0.0, 0.0, 0.0)
@@ -111,7 +118,7 @@ def all_within(out: torch.Tensor, truth: torch.Tensor, of_truth: float, always: 
     def work(part: range) -> bool:
         room = room_for(truth)
         for start in part:
-            mine, right = (t[start : start + CHUNK] for t in flats)
+            mine, right = (t[start : start + part.step] for t in flats)
             most = right.abs().mul_(of_truth).add_(always)
             if not bool((apart(mine, right, room) <= most).all()):
                 return False
@@ -124,7 +131,7 @@ def in_parts(work: Callable[[range], Result], like: torch.Tensor) -> list[Result
     """What `work` gives for ranges of chunk starts, one a thread where a tensor is large."""
     count, threads = like.numel(), torch.get_num_threads()
     if count < LARGE or threads == 1 or like.device.type != "cpu":
-        return [work(range(0, count, CHUNK))]
+        return [work(range(0, count, chunk_of(like)))]
     size = -(-count // (threads * CHUNK)) * CHUNK
     parts = [range(start, min(start + size, count), CHUNK) for start in range(0, count, size)]
     with ThreadPoolExecutor(threads) as pool:

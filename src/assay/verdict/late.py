@@ -8,6 +8,7 @@ caller's stream reads poison, and work for which that stream does not wait comes
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import time
@@ -15,12 +16,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy
 import torch
 
-from .buffers import raw_of
+from .buffers import raw_of, sparse
 from .chunks import same_bytes
 
 STILL_WRITTEN = "output {} was still being written when the call returned"
@@ -32,8 +32,9 @@ MOST_SECONDS = 0.2
 """How long to wait for threads that a call left behind; idle workers of a pool never end."""
 STEP_SECONDS = 0.001
 TASKS = Path("/proc/self/task")
-BUSY_CYCLES = 40_000_000
-"""For torch.cuda._sleep: about 20 ms."""
+BUSY_SECONDS = 0.02
+SPIN_CYCLES = 40_000_000
+"""For torch.cuda._sleep: as long."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +87,40 @@ def busy(device: str, inputs: list[torch.Tensor], poison: int) -> Iterator[None]
 
     Until then they hold poison.
     """
-    blocks = {x.untyped_storage().data_ptr(): raw_of(x, True) for x in inputs}
-    values: list[Any] = [(block, block.clone()) for block in blocks.values()]
-    for block in blocks.values():
-        block.fill_(poison)
+    places = _places(inputs)
+    values = [(place, place.clone(memory_format=torch.contiguous_format)) for place in places]
+    for place in places:
+        place.copy_(_pattern(place, poison))
     torch.cuda.synchronize(device)
     with torch.cuda.stream(torch.cuda.Stream(device)):
-        torch.cuda._sleep(BUSY_CYCLES)
-        for block, value in values:
-            block.copy_(value)
+        hold_up(torch.cuda.current_stream(device))
+        for place, value in values:
+            place.copy_(value)
         yield
+
+
+def _places(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The memory of the inputs, each once: the whole block, or where that has gigabytes of nothing
+    between the elements of a tensor, these alone."""
+    blocks = {x.untyped_storage().data_ptr(): x if sparse(x) else raw_of(x, True) for x in inputs}
+    return list(blocks.values())
+
+
+def _pattern(place: torch.Tensor, poison: int) -> torch.Tensor:
+    """One element all of whose bytes are the poison."""
+    raw = torch.full((place.element_size(),), poison, dtype=torch.uint8, device=place.device)
+    return raw.view(place.dtype)
+
+
+def hold_up(stream: torch.cuda.Stream) -> None:
+    """What is launched on a stream from now on begins BUSY_SECONDS later.
+
+    A host function sleeps meanwhile, so that the GPU is free for other processes: a kernel that
+    spins would take turns with everything that they launch. Where the driver refuses it, one spins.
+    """
+    sleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
+    microseconds = ctypes.c_void_p(int(BUSY_SECONDS * 1e6))
+    cuda = ctypes.CDLL("libcuda.so.1")
+    if cuda.cuLaunchHostFunc(ctypes.c_void_p(stream.cuda_stream), sleep, microseconds):
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(SPIN_CYCLES)
