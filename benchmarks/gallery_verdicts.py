@@ -39,7 +39,7 @@ from assay.types import Row, replace
 from benchmarks.first_operators import RESULTS, card, published
 
 BESIDE = 12
-"""Operators judged side by side, at most three for each four cores: each has an oracle and two
+"""Operators judged side by side, three for each four cores, at least 4: each has an oracle and two
 candidates, of which one waits for the other's verdict."""
 HEAVY = ("vecadd", "polynomial", "square", "softmax", "transpose", "layernorm", "scale_bias")
 """Operators with most variants and knobs, which come first, so that none of them is left alone."""
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--no-zoo", action="store_true", help="declared cases alone")
     parser.add_argument("--beside", type=int, default=0, help="operators judged at the same time")
     given = parser.parse_args()
-    given.beside = given.beside or max(1, min(BESIDE, 3 * cores() // 4))
+    given.beside = given.beside or max(4, min(BESIDE, 3 * cores() // 4))
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
         machine = session.machine()

@@ -238,24 +238,27 @@ class Oracle:
             self._kept.move_to_end(key)
             return self._kept[key]
         inputs = inputs_of(self.op, case, seed)
-        if self.op.of is not None and not case.zoo and (case.label, case.seed) not in self._joined:
-            check_formula(self.op, case, seed)
-            self._joined.add((case.label, case.seed))
-        known = self._worked_out(case, inputs)
+        known = self._worked_out(case, inputs, seed)
         self._kept[key], self._specs[key] = known, known.specs
         while len(self._kept) > 2 and sum(k.bytes for k in self._kept.values()) > self._keep:
             self._kept.popitem(last=False)
         return known
 
-    def _worked_out(self, case: Case, inputs: tuple[Any, ...]) -> Known:
+    def _worked_out(self, case: Case, inputs: tuple[Any, ...], seed: int) -> Known:
         """On the CPU, too, where others have the GPU's memory: the truth is the same."""
         place = self._place(inputs)
         try:
-            return Known(self.op, case, inputs, place)
+            return self._known_at(place, case, inputs, seed)
         except torch.cuda.OutOfMemoryError:
             self._kept.clear()
             torch.cuda.empty_cache()
-        return Known(self.op, case, inputs, "cpu")
+        return self._known_at("cpu", case, inputs, seed)
+
+    def _known_at(self, place: str, case: Case, inputs: tuple[Any, ...], seed: int) -> Known:
+        if self.op.of is not None and not case.zoo and (case.label, case.seed) not in self._joined:
+            check_formula(self.op, case, seed, place)
+            self._joined.add((case.label, case.seed))
+        return Known(self.op, case, inputs, place)
 
     def _place(self, inputs: tuple[Any, ...]) -> str:
         """Where the truth is computed: on the GPU if it fits there with its float64 copies."""

@@ -12,11 +12,11 @@ from filelock import FileLock
 from .. import cache
 from .buffers import sparse
 
-HOARDED = 1 << 30
+HOARDED = 1 << 28
 """Bytes that torch may keep of a GPU's memory for later, beyond what is in use."""
 KEPT_BYTES = 4 << 30
 """Truths that an oracle keeps for the next variant on the same case."""
-KEPT_SHARE = 0.25
+KEPT_SHARE = 0.2
 """Most of a GPU's memory that the truths of all oracles may take together."""
 
 
