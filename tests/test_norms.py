@@ -27,20 +27,26 @@ PLANES = {"op": "batchnorm2d", "first": ":, :, 0, 0", "case": "b=3, c=6, h=14, w
     "parts",
     [
         {**PLANES, "given": "made", "reference": "reference", "launcher": "by_cuda"},
-        {
-            **PLANES,
-            "given": "(make.normal(*made[0].shape), *made[:2])",
-            "reference": "formula",
-            "launcher": "gradient_by_cuda",
-        },
-        {
-            "op": "layernorm",
-            "first": ":, 0",
-            "case": "rows=1, n=4096",
-            "given": "made",
-            "reference": "reference",
-            "launcher": "by_cuda_split",
-        },
+        pytest.param(
+            {
+                **PLANES,
+                "given": "(make.normal(*made[0].shape), *made[:2])",
+                "reference": "formula",
+                "launcher": "gradient_by_cuda",
+            },
+            marks=pytest.mark.full,
+        ),
+        pytest.param(
+            {
+                "op": "layernorm",
+                "first": ":, 0",
+                "case": "rows=1, n=4096",
+                "given": "made",
+                "reference": "reference",
+                "launcher": "by_cuda_split",
+            },
+            marks=pytest.mark.full,
+        ),
     ],
     ids=["batchnorm2d", "batchnorm2d_grad", "layernorm"],
 )
