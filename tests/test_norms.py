@@ -10,14 +10,17 @@ from assay.types import Row
 
 FIRST_IS_FAR = """
 import assay
-from assay.ops.{op} import inputs as usual, {reference}, {launcher}
+from assay.ops.{op} import {op} as forward, {op}_grad as backward, {launcher}
+
+usual, reference = forward.inputs, {direction}.reference
+del forward, backward  # else they are judged too
 
 def inputs(make, **case):
     made = usual(make, **case)
     made[0][{first}] = 12.0
     return {given}
 
-op = assay.Op("first_is_far", {reference}, inputs, cases=[dict({case}, dtype="float32")])
+op = assay.Op("first_is_far", reference, inputs, cases=[dict({case}, dtype="float32")])
 op.launcher("cuda/split", source="{op}.cu")({launcher})
 """
 PLANES = {"op": "batchnorm2d", "first": ":, :, 0, 0", "case": "b=3, c=6, h=14, w=14"}
@@ -26,12 +29,12 @@ PLANES = {"op": "batchnorm2d", "first": ":, :, 0, 0", "case": "b=3, c=6, h=14, w
 @pytest.mark.parametrize(
     "parts",
     [
-        {**PLANES, "given": "made", "reference": "reference", "launcher": "by_cuda"},
+        {**PLANES, "given": "made", "direction": "forward", "launcher": "by_cuda"},
         pytest.param(
             {
                 **PLANES,
                 "given": "(make.normal(*made[0].shape), *made[:2])",
-                "reference": "formula",
+                "direction": "backward",
                 "launcher": "gradient_by_cuda",
             },
             marks=pytest.mark.full,
@@ -42,7 +45,7 @@ PLANES = {"op": "batchnorm2d", "first": ":, :, 0, 0", "case": "b=3, c=6, h=14, w
                 "first": ":, 0",
                 "case": "rows=1, n=4096",
                 "given": "made",
-                "reference": "reference",
+                "direction": "forward",
                 "launcher": "by_cuda_split",
             },
             marks=pytest.mark.full,

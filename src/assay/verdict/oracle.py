@@ -21,7 +21,7 @@ from ..describe import case_facts, variant_facts
 from ..errors import AssayError, OpError
 from ..faults import told
 from ..inputs import dtype_name, inputs_of, tensor_bytes
-from ..op import Op
+from ..op import Op, supported
 from ..processes.channel import Channel
 from ..target import Target, load_op
 from ..types import Case, Verdict
@@ -221,7 +221,7 @@ class Oracle:
                 runs = [self._known(one.case, s) for s in (seed, seed + 1)]
                 why = unasked(one, [(k.inputs, k.expected) for k in runs], self.op)
             except Exception as error:  # noqa: BLE001 - whatever the Op's functions raise is told
-                why = told(error)
+                why = supported(self.op, one.case) or told(error)
             case = msgspec.to_builtins(one.case)
             found.append(
                 {"case": case, "why": why} if why else {"facts": msgspec.to_builtins(facts)}
