@@ -1,11 +1,14 @@
-"""Statistics of a part lose no digits where the values that it begins with lie far off."""
+"""Norms: statistics of a part that begins far from its mean; windows at the edges of an image."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import pytest
+import torch
+import torch.nn.functional as F
 
+import assay
 from assay.types import Row
 
 FIRST_IS_FAR = """
@@ -61,3 +64,26 @@ def test_a_part_that_begins_far_from_its_mean_keeps_its_digits(
     assert row.verdict is not None
     assert row.verdict.worst is not None
     assert row.verdict.worst < 0.7, "of what rounding allows"
+
+
+@pytest.mark.parametrize("size", [1, 4, 5, 9])
+def test_a_window_at_an_edge_holds_what_lies_in_the_image(size: int) -> None:
+    """The references against PyTorch's own, and against windows cut out by hand."""
+    x = torch.randn(2, 6, 5, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    ours = assay.ops.lrn.op.reference(x, size, 1.0, 0.75, 2.0)
+    torch.testing.assert_close(ours, F.local_response_norm(x, size, 1.0, 0.75, 2.0))
+    if size % 2 == 0:
+        assert "in its middle" in assay.ops.lcn.op.supports(h=5, w=7, size=size)
+        return
+
+    def means(values: torch.Tensor) -> torch.Tensor:
+        made, half = torch.empty_like(values), size // 2
+        for r in range(5):
+            for c in range(7):
+                rows, columns = (slice(max(0, i - half), i + half + 1) for i in (r, c))
+                made[..., r, c] = values[..., rows, columns].mean((-2, -1))
+        return made
+
+    centred = x - means(x)
+    expected = centred / means(centred.square()).sqrt().clamp(min=0.5)
+    torch.testing.assert_close(assay.ops.lcn.op.reference(x, size, 0.5), expected)

@@ -91,6 +91,8 @@ GALLERY: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
     "rmsnorm": (ROWS, FLOATS),
     "batchnorm2d": (IMAGES, FLOATS),
     "instancenorm2d": (IMAGES, FLOATS),
+    "lrn": ({**IMAGES, "size": 4, "alpha": 1.0, "beta": 0.75, "k": 2.0}, FLOATS),
+    "lcn": ({**IMAGES, "size": 3, "least": 0.01}, FLOATS),
     "maxpool2d": ({**IMAGES, "k": 2}, (*FLOATS, "float64")),
     "avgpool2d": ({**IMAGES, "k": 2}, (*FLOATS, "float64")),
     "transpose": ({"m": 33, "n": 70}, (*FLOATS, "float64", "int8")),
@@ -107,7 +109,7 @@ GALLERY: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
 GRADIENTS = (
     *("polynomial", "gelu", "gelu_tanh", "relu", "tanh", "sigmoid", "elu", "softplus", "swish"),
     *("softmax", "log_softmax", "cross_entropy", "layernorm", "rmsnorm", "batchnorm2d"),
-    "instancenorm2d",
+    *("instancenorm2d", "lrn"),
     *("maxpool2d", "avgpool2d"),
 )
 OWN_GRADIENTS = tuple(f"{name}_grad" for name in GRADIENTS)
