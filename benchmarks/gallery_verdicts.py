@@ -139,7 +139,9 @@ def ordered(only: str) -> list[str]:
 def ended(path: Path) -> set[tuple[str, str]]:
     """Operators and parts whose rows in a file are whole."""
     lines = (json.loads(line) for line in path.read_bytes().splitlines())
-    return {(line["name"], line["part"]) for line in lines if line.get("kind") == "whole"}
+    return {
+        (line["name"], line.get("part", "own")) for line in lines if line.get("kind") == "whole"
+    }
 
 
 def asked(name: str, part: str, given: argparse.Namespace) -> Request:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
 from assay.hostile import LAYOUTS
-from assay.verdict import chunks, late, room
+from assay.ops.square import square
+from assay.verdict import chunks, late, oracle, room
 
 FAR = LAYOUTS["far"](torch.arange(12.0).reshape(3, 4))
 
@@ -75,3 +82,48 @@ def test_what_a_kernel_must_not_see_yet_is_poison_and_comes_back(value: torch.Te
     assert set(value.contiguous().view(torch.uint8).flatten().tolist()) == {0xA5}
     place.copy_(kept)
     assert torch.equal(value, before)
+
+
+def test_where_others_have_the_memory_the_cpu_works_it_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the truth, and of what is allowed, the first attempt finds no memory."""
+    case, asked = square.cases[0], []
+
+    def full(kind: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def once(*args: Any) -> Any:
+            asked.append(kind)
+            if asked.count(kind) == 1:
+                raise torch.cuda.OutOfMemoryError
+            return real(*args)
+
+        return once
+
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    monkeypatch.setattr(oracle, "truth_of", full("truth", oracle.truth_of))
+    monkeypatch.setattr(oracle, "budgeted", full("allowed", oracle.budgeted))
+    known = oracle.Oracle(square, "cpu")._known(case, 1)
+    assert known.expected.truth[0].dtype is torch.float64
+    assert asked == ["truth", "truth", "allowed", "allowed"]
+
+
+@pytest.mark.parametrize("refused", [0, 801])
+def test_a_stream_is_held_up_by_a_sleep_or_where_that_is_refused_by_a_spin(
+    monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    """As the driver calls it: a C function that gets one pointer."""
+    real, called, spun = ctypes.CDLL, [], []
+
+    def launch(stream: Any, function: Any, data: Any) -> int:
+        begin = time.monotonic()
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function.value)(data.value)
+        called.append((stream.value, time.monotonic() - begin))
+        return refused
+
+    driver = SimpleNamespace(cuLaunchHostFunc=launch)
+    monkeypatch.setattr(late.ctypes, "CDLL", lambda name: driver if name else real(name))
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
+    monkeypatch.setattr(torch.cuda, "_sleep", spun.append)
+    late.hold_up(SimpleNamespace(cuda_stream=4711))  # type: ignore[arg-type]
+    ((stream, seconds),) = called
+    assert stream == 4711
+    assert late.BUSY_SECONDS <= seconds < 1.0
+    assert spun == ([late.SPIN_CYCLES] if refused else [])

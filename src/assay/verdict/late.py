@@ -92,11 +92,13 @@ def busy(device: str, inputs: list[torch.Tensor], poison: int) -> Iterator[None]
     for place in places:
         place.copy_(_pattern(place, poison))
     torch.cuda.synchronize(device)
+    end = time.monotonic() + BUSY_SECONDS
     with torch.cuda.stream(torch.cuda.Stream(device)):
         hold_up(torch.cuda.current_stream(device))
         for place, value in values:
             place.copy_(value)
         yield
+    time.sleep(max(0.0, end - time.monotonic()))  # to wait for the GPU takes a core meanwhile
 
 
 def _places(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
