@@ -46,7 +46,7 @@ HEAVY = ("vecadd", "polynomial", "square", "softmax", "transpose", "layernorm", 
 LAST = ("bmm", "hello", "philox", "counters", "float_counters", "histogram", "shift_left")
 """Operators that no target of speed speaks of."""
 OWN = ("cuda*", "triton*", "numba*", "cpp*", "python", "extension*")
-TORCH = ("eager", "compiled")
+TORCH = ("eager*", "compiled")
 PARTS = ("own", "torch")
 
 
