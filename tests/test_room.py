@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -103,27 +99,3 @@ def test_where_others_have_the_memory_the_cpu_works_it_out(monkeypatch: pytest.M
     known = oracle.Oracle(square, "cpu")._known(case, 1)
     assert known.expected.truth[0].dtype is torch.float64
     assert asked == ["truth", "truth", "allowed", "allowed"]
-
-
-@pytest.mark.parametrize("refused", [0, 801])
-def test_a_stream_is_held_up_by_a_sleep_or_where_that_is_refused_by_a_spin(
-    monkeypatch: pytest.MonkeyPatch, refused: int
-) -> None:
-    """As the driver calls it: a C function that gets one pointer."""
-    real, called, spun = ctypes.CDLL, [], []
-
-    def launch(stream: Any, function: Any, data: Any) -> int:
-        begin = time.monotonic()
-        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function.value)(data.value)
-        called.append((stream.value, time.monotonic() - begin))
-        return refused
-
-    driver = SimpleNamespace(cuLaunchHostFunc=launch)
-    monkeypatch.setattr(late.ctypes, "CDLL", lambda name: driver if name else real(name))
-    monkeypatch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
-    monkeypatch.setattr(torch.cuda, "_sleep", spun.append)
-    late.hold_up(SimpleNamespace(cuda_stream=4711))  # type: ignore[arg-type]
-    ((stream, seconds),) = called
-    assert stream == 4711
-    assert late.BUSY_SECONDS <= seconds < 1.0
-    assert spun == ([late.SPIN_CYCLES] if refused else [])
