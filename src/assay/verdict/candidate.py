@@ -23,6 +23,7 @@ from ..processes.channel import Channel
 from ..target import load_op
 from .buffers import Poisoned
 from .protocol import Settings, Task, runs_of
+from .room import alone, tidy
 from .run import Runner, cached_inputs
 from .shared import release
 from .tamper import Taken, Tampered, taken
@@ -69,6 +70,7 @@ def main(channel: Channel, settings: dict, tasks: list[dict]) -> None:
         channel.send(**answer)
         if answer.get("last"):
             return
+        tidy(given.judge)
         channel.receive()
         release()
 
@@ -126,12 +128,13 @@ def _answer(
         return {**facts, "word": "not run", "reason": given.why}
     if variant.way == "compiled":
         _compile(kernel, inputs, given.judge)
-    channel.send(phase="run")
-    if watch is not None:
-        watch.programs.clear()
     runner = Runner(given, op, kernel, task.case, task, watch, noted, Path(given.scratch))
-    noted.check()
-    runs = runner.runs()
+    with alone(inputs, given.judge, variant.layouts != "any"):
+        channel.send(phase="run")
+        if watch is not None:
+            watch.programs.clear()
+        noted.check()
+        runs = runner.runs()
     if watch is not None:
         facts["barriers"] = []
         if given.drop_barriers and not any(run.faults for run in runs):

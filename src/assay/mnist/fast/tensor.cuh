@@ -68,7 +68,8 @@ __device__ void sum_rows(double* sums, float* scratch, const float* parts, int r
   float4 sum = make_float4(0.f, 0.f, 0.f, 0.f);
 #pragma unroll 8
   for (int r = group; r < rows; r += GROUPS) {
-    const float4 v = __ldg(reinterpret_cast<const float4*>(parts + i64(r) * WIDTH) + quad);
+    // A plain load: those of __ldg are not promised to come behind griddepcontrol.wait.
+    const float4 v = reinterpret_cast<const float4*>(parts + i64(r) * WIDTH)[quad];
     sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
   }
   *reinterpret_cast<float4*>(scratch + group * WIDTH + quad * 4) = sum;
