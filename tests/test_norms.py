@@ -29,6 +29,7 @@ op.launcher("cuda/split", source="{op}.cu")({launcher})
 PLANES = {"op": "batchnorm2d", "first": ":, :, 0, 0", "case": "b=3, c=6, h=14, w=14"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "parts",
     [

@@ -15,7 +15,7 @@ from .buffers import sparse
 HOARDED = 1 << 28
 """Bytes that torch may keep of a GPU's memory for later, beyond what is in use."""
 KEPT_BYTES = 4 << 30
-"""Truths that an oracle keeps for the next variant on the same case."""
+"""Truths that oracles keep for variants still to come to a case, on the CPU."""
 KEPT_SHARE = 0.2
 """Most of a GPU's memory that the truths of all oracles may take together."""
 
@@ -53,4 +53,4 @@ def kept_bytes(device: str, beside: int) -> int:
     if not device.startswith("cuda"):
         return KEPT_BYTES // beside
     whole = torch.cuda.get_device_properties(device).total_memory
-    return min(KEPT_BYTES, int(KEPT_SHARE * whole) // beside)
+    return int(KEPT_SHARE * whole) // beside

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from assay.op import Op
 
 from ..images import gradient, norm
-from ..launching import multiprocessors
+from ..launching import accumulator, multiprocessors
 
 OVER = (0, 2, 3)
 
@@ -54,8 +54,7 @@ def parts_of(x):
 
 
 def partial(x, kinds, parts):
-    wide = torch.float64 if x.dtype is torch.float64 else torch.float32
-    return torch.empty(x.shape[1], parts, kinds, dtype=wide, device=x.device)
+    return torch.empty(x.shape[1], parts, kinds, dtype=accumulator(x), device=x.device)
 
 
 @batchnorm2d.launcher("cuda/split", source="batchnorm2d.cu")

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from assay.op import Op
 
 from ..images import gradient, norm
-from ..launching import blocks
+from ..launching import accumulator, blocks
 
 OVER = (2, 3)
 
@@ -48,8 +48,7 @@ BLOCK = 256
 
 def sums_of(x):
     """Of each plane: sum dy h and sum dy."""
-    wide = torch.float64 if x.dtype is torch.float64 else torch.float32
-    return torch.empty(x.shape[0], x.shape[1], 2, dtype=wide, device=x.device)
+    return torch.empty(x.shape[0], x.shape[1], 2, dtype=accumulator(x), device=x.device)
 
 
 @instancenorm2d.launcher("cuda", source="instancenorm2d.cu")

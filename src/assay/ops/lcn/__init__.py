@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from assay.inputs import dtype_of
 from assay.op import Op
 
-from ..launching import blocks, widened
+from ..launching import accumulator, blocks, widened
 
 LEAST = dict(least=0.01)
 
@@ -78,8 +78,7 @@ def small(size):
 
 def centred(x):
     """v of each pixel, in the dtype that is computed in."""
-    wide = torch.float64 if x.dtype is torch.float64 else torch.float32
-    return torch.empty(x.shape, dtype=wide, device=x.device)
+    return torch.empty(x.shape, dtype=accumulator(x), device=x.device)
 
 
 @lcn.launcher("cuda/two_passes", source="lcn.cu")
@@ -96,7 +95,7 @@ def by_cuda_tiled(k, y, x, size, least):
     if x.numel():
         b, c, h, w = x.shape
         half = size // 2
-        wide = 8 if x.dtype is torch.float64 else 4
+        wide = accumulator(x).itemsize
         of_x = (ROWS + 4 * half) * (COLUMNS + 4 * half)
         of_v = (ROWS + 2 * half) * (COLUMNS + 2 * half)
         tiles = blocks(h, ROWS) * blocks(w, COLUMNS)

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from assay.inputs import dtype_of
 from assay.op import Op
 
-from ..launching import blocks, widened
+from ..launching import accumulator, blocks, widened
 
 SHARP = dict(alpha=1.0, beta=0.75, k=2.0)
 """With the usual alpha of 1e-4 y would be x k^-beta, give or take a thousandth."""
@@ -121,8 +121,7 @@ def by_cuda_walked(k, y, x, size, alpha, beta, add):
 
 def kept(x):
     """Of each element: dy x B^(-beta - 1), and B^-beta."""
-    wide = torch.float64 if x.dtype is torch.float64 else torch.float32
-    return torch.empty(2, x.numel(), dtype=wide, device=x.device)
+    return torch.empty(2, x.numel(), dtype=accumulator(x), device=x.device)
 
 
 @lrn_grad.launcher("cuda", source="lrn.cu")
