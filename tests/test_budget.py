@@ -11,10 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import assay
-from assay.verdict.budget import CLASSES, ROUNDOFF, Expected, arithmetic, expect
+from assay.verdict.budget import CLASSES, PERIOD, ROUNDOFF, Expected, arithmetic, expect
 from assay.verdict.compare import shares, values, within
 from assay.verdict.emulate import rounded, with_poorer
 from assay.verdict.precision import explained
+from assay.verdict.zoo import GRID, SIZES
 
 quick = settings(
     max_examples=60,
@@ -339,3 +340,27 @@ def test_an_eager_that_is_poor_never_makes_zeros_right() -> None:
     assert expected.scale > 8
     assert not right(torch.zeros_like(x), expected, (x,))
     assert not right(-x, expected, (x,))
+
+
+def test_an_eager_that_rounds_a_large_result_may_err_by_one_of_its_roundings() -> None:
+    """Horner's rule in bfloat16 near a zero of the polynomial, of outputs up to 3."""
+    x = draw(6, 1 << 16, dtype=torch.bfloat16, kind="uniform")
+
+    def polynomial(x: torch.Tensor) -> torch.Tensor:
+        return (x - 3.25) * x + 0.53
+
+    expected = known(polynomial, x)
+    assert expected.needs
+    assert right(polynomial(x), expected, (x,))
+    assert not right(polynomial(x) + 2.0**-4, expected, (x,))
+    assert not right(torch.zeros_like(x), expected, (x,))
+
+
+def test_rows_that_stand_above_one_another_move_unlike_each_other() -> None:
+    """Their differences would not move at all where a row is as long as signs are in coming again,
+    and an eager that rounds once would seem poor."""
+    for n in (1 << 16, GRID, *SIZES):
+        x = draw(7, 3, n) + 4
+        difference = known(lambda x: x[1:] * 3 - x[:-1] * 3, x)
+        assert difference.scale < 4
+        assert not n or n % PERIOD

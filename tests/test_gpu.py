@@ -62,7 +62,8 @@ def test_every_way_is_right_and_timed_in_one_schedule(
         "numba",
         "cpp",
     }
-    faults = [(r.label, r.word, r.reason, r.not_timed) for r in rows if r.timing is None]
+    asked = [row for row in rows if not row.reason.startswith("meant for")]
+    faults = [(r.label, r.word, r.reason, r.not_timed) for r in asked if r.timing is None]
     assert not faults
     assert len({row.timing.schedule for row in rows if row.timing}) == 1
 

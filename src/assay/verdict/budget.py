@@ -72,11 +72,16 @@ MOST_SCALE = 64.0
 MOST_SHARE = 0.5
 """And most of an output that may so become its allowance: zeros must stay wrong."""
 MOST_RAISED = 2.0**-10
+"""Most, as a share of the largest output, or one unit roundoff where that is more (bfloat16): an
+intermediate result of that size was rounded once."""
 BINADES = 2304
 """Powers of two that a float64 can be near, subnormals included."""
 SPREAD = 1024
 """Copies of such a table on a GPU, where all elements of one size would queue for one entry."""
-PERIOD = 65_537
+PERIOD = 61_027
+"""Elements after which the signs of a perturbation come again. A prime number, so that rows of any
+usual length differ: were a row as long, the rows above one another would all move alike, and their
+differences not at all."""
 
 
 @dataclass(frozen=True)
@@ -157,8 +162,9 @@ class Expected:
             return base.mul_(self.scale)
         size = truth.abs()
         raised = base * self.needs[index][_binade(size)].clamp_(min=self.scale)
-        # However wrong eager is, nothing passes that is off by a thousandth of the largest output.
-        most = MOST_RAISED * float(size.nan_to_num(0.0, 0.0, 0.0).max()) if size.numel() else 0.0
+        # However wrong eager is, nothing passes that is off by such a share of the largest output.
+        share = max(MOST_RAISED, ROUNDOFF[dtype])
+        most = share * float(size.nan_to_num(0.0, 0.0, 0.0).max()) if size.numel() else 0.0
         return torch.minimum(raised, (self.scale * base).clamp(min=most))
 
 
@@ -387,7 +393,7 @@ def _perturb(value: Any, draw: int, step: float) -> Any:
 
 @functools.cache
 def _factors(draw: int, step: float, dtype: torch.dtype) -> torch.Tensor:
-    """1 + step or 1 - step at random. A prime number, so that rows of any usual length differ."""
+    """1 + step or 1 - step at random."""
     generator = torch.Generator().manual_seed(draw + 1)
     signs = torch.randint(0, 2, (PERIOD,), generator=generator).to(torch.float64)
     return (1 + step * (2 * signs - 1)).to(dtype)
