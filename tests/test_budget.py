@@ -357,10 +357,10 @@ def test_an_eager_that_rounds_a_large_result_may_err_by_one_of_its_roundings() -
 
 
 def test_rows_that_stand_above_one_another_move_unlike_each_other() -> None:
-    """Their differences would not move at all where a row is as long as signs are in coming again,
-    and an eager that rounds once would seem poor."""
+    """Differences of equals would not move at all where both get the same sign and size, and an
+    eager that rounds once would seem poor."""
     for n in (1 << 16, GRID, *SIZES):
         x = draw(7, 3, n) + 4
         difference = known(lambda x: x[1:] * 3 - x[:-1] * 3, x)
-        assert difference.scale < 4
+        assert difference.scale < 8
         assert not n or n % PERIOD

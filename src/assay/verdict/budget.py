@@ -6,11 +6,12 @@ For an output element t of an op whose longest reduction has n terms, allowed is
 
 u_out: unit roundoff of the output's dtype (storing it rounds once). u: unit roundoff of the
 arithmetic (float32 for 16-bit formats too, which accumulate in float32).
-d = |sum_j x_j df/dx_j xi_j| with random signs xi: how far t moves when every input moves by one
-relative unit, measured by evaluating the reference on inputs so perturbed. sqrt(n): rounding errors
-of a sum of n terms, even in the worst order, one by one, grow like a random walk (Higham, Accuracy
-and Stability of Numerical Algorithms, 2nd ed., section 2.8). The factor 4 is two units in the last
-place.
+d = |sum_j x_j df/dx_j xi_j| with random xi of either sign: how far t moves when every input moves
+by one relative unit, measured by evaluating the reference on inputs so perturbed. |xi| lies between
+1/2 and 3/2: by signs alone, a difference of two equals would not move where both have one sign.
+sqrt(n): rounding errors of a sum of n terms, even in the worst order, one by one, grow like a
+random walk (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 2.8). The
+factor 4 is two units in the last place.
 
 If the eager reference in the case's own dtype needs more than a quarter of that, because its
 intermediate results are rounded, the allowance is scaled to four times its worst, up to 64 times
@@ -56,7 +57,8 @@ CLASSES = {
 ALIASES = {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 DRAWS, QUICK_DRAWS = 6, 4
 """Perturbations that d is the root mean square of. Of k, all move an element of a long sum by less
-than a tenth of the usual once in 10^(k+1) elements: in that many it would be judged too hard."""
+than a tenth of the usual once in 10^(k+1) elements, and a difference of two equals once in 10^k: in
+that many it would be judged too hard."""
 EAGER = 4.0
 """A kernel may err so many times as far as eager: its tanh or exp may be off by two units in the
 last place where eager's is by half a one."""
@@ -79,7 +81,7 @@ BINADES = 2304
 SPREAD = 1024
 """Copies of such a table on a GPU, where all elements of one size would queue for one entry."""
 PERIOD = 61_027
-"""Elements after which the signs of a perturbation come again. A prime number, so that rows of any
+"""Elements after which a perturbation comes again. A prime number, so that rows of any
 usual length differ: were a row as long, the rows above one another would all move alike, and their
 differences not at all."""
 
@@ -378,7 +380,7 @@ def widen(value: Any) -> Any:
 
 
 def _perturb(value: Any, draw: int, step: float) -> Any:
-    """A copy with every element made larger or smaller by one step."""
+    """A copy with every element made larger or smaller by a step or so."""
     if not isinstance(value, torch.Tensor) or value.dtype not in ROUNDOFF:
         return clone(value)
     copy = value.clone(memory_format=torch.contiguous_format)
@@ -393,10 +395,11 @@ def _perturb(value: Any, draw: int, step: float) -> Any:
 
 @functools.cache
 def _factors(draw: int, step: float, dtype: torch.dtype) -> torch.Tensor:
-    """1 + step or 1 - step at random."""
+    """1 + step or 1 - step at random, the step itself between a half and three halves of `step`."""
     generator = torch.Generator().manual_seed(draw + 1)
     signs = torch.randint(0, 2, (PERIOD,), generator=generator).to(torch.float64)
-    return (1 + step * (2 * signs - 1)).to(dtype)
+    sizes = torch.rand(PERIOD, generator=generator, dtype=torch.float64) + 0.5
+    return (1 + step * sizes * (2 * signs - 1)).to(dtype)
 
 
 @contextmanager
