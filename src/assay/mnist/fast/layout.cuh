@@ -32,11 +32,14 @@ struct Digits {
   const i64* order;
   int step, batch;
   __device__ __forceinline__ i64 at(int b) const { return order[i64(step) * batch + b]; }
-  // Four pixels of digit b for each of 196 threads; nothing for the others, or behind the batch.
-  __device__ __forceinline__ u32 word(int b) const {
-    if (b >= batch || threadIdx.x >= PIXELS / 4) return 0;
-    return __ldg(reinterpret_cast<const u32*>(images + at(b) * PIXELS) + threadIdx.x);
+  // Which image digit b is; some image behind the batch.
+  __device__ __forceinline__ i64 image(int b) const { return b < batch ? at(b) : 0; }
+  // Four pixels of an image for each of 196 threads, nothing for the others.
+  __device__ __forceinline__ u32 pixels(i64 image) const {
+    if (threadIdx.x >= PIXELS / 4) return 0;
+    return __ldg(reinterpret_cast<const u32*>(images + image * PIXELS) + threadIdx.x);
   }
+  __device__ __forceinline__ u32 word(int b) const { return pixels(image(b)); }
 };
 
 // The word of `Digits::word`, normalised as load_batch does and rounded to tf32.
@@ -51,6 +54,8 @@ __device__ __forceinline__ void put_word(float* x, u32 word) {
   }
 }
 
+// n: a multiple of 4; x aligned to 16 bytes.
 __device__ __forceinline__ void clear(float* x, int n) {
-  for (int i = threadIdx.x; i < n; i += THREADS) x[i] = 0.f;
+  for (int i = threadIdx.x; i < n / 4; i += THREADS)
+    reinterpret_cast<float4*>(x)[i] = make_float4(0.f, 0.f, 0.f, 0.f);
 }

@@ -22,8 +22,8 @@ SIZES = Sizes()
 THREADS = 256
 PARAMETERS = 207_018
 FLAT, HIDDEN, CLASSES, CHUNKS, TILE = 1568, 128, 10, 49, 64
-CONV2, HEAD, HEAD_LOSS, D1, KNOWN1, KNOWN2 = 4608, 1424, 1418, 256, 164, 128
-FINISH_BLOCKS = 196 + 144 + 45 + 1
+CONV2, HEAD, HEAD_LOSS, D1, KNOWN1, KNOWN2 = 4608, 1424, 1418, 256, 165, 128
+FINISH_BLOCKS = 196 + 45 + 144 + 16
 CONVS_SHARED = 114_016
 """Bytes of `ConvsShared` in convs_grad.cuh."""
 RESIDENT = 2
@@ -167,7 +167,7 @@ class Step:
         self.launch(
             *("convs_grad", g.convs, self.parts_k, self.parts_1, self.sums2, self.dz),
             *(self.parts2_grad, g.tiles, self.known1, self.known2, p),
-            *(digits.images, digits.order, step, advance, self.batch),
+            *(digits.images, digits.order, self.batch),
             shared=CONVS_SHARED,
         )
 
