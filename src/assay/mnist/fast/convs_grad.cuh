@@ -26,10 +26,12 @@ __device__ __forceinline__ void put_turned(float* turned, const float* stage) {
 struct ConvsShared {
   float weights[C2 * K2], turned[C2 * K2];
   float a[C1 * PS], dy[C2 * PS], dz[C1 * ZS];
-  float x[XSIZE], known[64], to_dy[3 * C2], scratch[16 * 64];
+  float x[XSIZE], values[VALUES], known[64], to_dy[3 * C2], scratch[16 * 64];
   double sums[64];
+  i64 image;  // of the digit after the next
   unsigned char chosen[C1 * W1];
 };
+static_assert(sizeof(ConvsShared) == 115048, "as step.CONVS_SHARED says; two fit a multiprocessor");
 
 // dy = to_dy[0] dz - (to_dy[1] y + to_dy[2]), each for all channels, from the sums of dz and dz normal.
 struct ToDy {
@@ -220,8 +222,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
   ConvsShared& s = *reinterpret_cast<ConvsShared*>(memory);
   static_assert(C2 * OS <= C2 * PS, "staged weights fit in dy");
   Staged(parameters).put(s.dy);
+  put_values(s.values);
   const Digits digits{images, nullptr, order, __float_as_int(known1[NOW]), batch};
   u32 word = digits.word(blockIdx.x);
+  const i64 second_image = digits.image(blockIdx.x + gridDim.x);
   if (threadIdx.x < 64) s.known[threadIdx.x] = known1[threadIdx.x];
   __syncthreads();
   put_weights(s.weights, s.dy);
@@ -238,13 +242,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
 #pragma unroll
   for (int i = 0; i < 2; ++i)
     sign[i] = sign_of(parameters[BN2_W + second.tile * 16 + second.row + i * 8]);
-  const auto begin = [&](int b) {  // digit b, so far as it needs nothing of `hidden_grad`
-    put_word(s.x, word);
+  const auto begin = [&](i64 next) {  // a digit, so far as it needs nothing of `hidden_grad`
+    put_word(s.x, word, s.values);
     __syncthreads();
-    word = digits.word(b + gridDim.x);
+    word = digits.pixels(next);
     first.run<true>(s.a, s.chosen, s.x);
   };
-  begin(blockIdx.x);
+  begin(second_image);
   const ToDy to_dy(known2);
   wait_for_the_last();
   let_the_next_start();
@@ -256,6 +260,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     __syncthreads();
     for (int i = threadIdx.x * 4; i < FLAT; i += THREADS * 4)
       send<16>(s.dz + i, dz + i64(b) * FLAT + i, true);
+    if (threadIdx.x == 0) digits.send_image(&s.image, b + 2 * gridDim.x);
     sent();
     {
       float y[EACH][2][4];
@@ -276,7 +281,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     __syncthreads();
     add_first_grad(c1, s);
     __syncthreads();
-    if (b + gridDim.x < batch) begin(b + gridDim.x);
+    if (b + gridDim.x < batch) begin(s.image);
   }
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, at = lane % 4;
   float* out = parts_k + i64(blockIdx.x) * C2 * K2;

@@ -20,18 +20,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
     patch_products(float* parts, const unsigned char* images, const i64* order, const int* step,
                    int batch) {
   __shared__ __align__(16) float x[XSIZE];
-  __shared__ float sums[WARPS][16][17];
+  __shared__ float sums[WARPS][16][17], values[VALUES];
   let_the_next_start();
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, at = lane % 4;
   const Digits digits{images, nullptr, order, *step, batch};
   u32 word = digits.word(blockIdx.x);
   i64 image = digits.image(blockIdx.x + gridDim.x);
   clear(x, XSIZE);
+  put_values(values);
   const int tap = tap_in_image(row), last = tap_in_image(8);
   float whole[2][4] = {};
   for (int b = blockIdx.x; b < batch; b += gridDim.x) {
     __syncthreads();
-    put_word(x, word);
+    put_word(x, word, values);
     __syncthreads();
     word = digits.pixels(image);  // a load that waits for another waits at once, so that is done before
     image = digits.image(b + 2 * gridDim.x);

@@ -98,13 +98,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
                 const int* step, int batch) {
   __shared__ __align__(16) float a[C1 * PS + XSIZE];  // and x; the weights are staged in it
   __shared__ __align__(16) float weights[C2 * K2];
-  __shared__ float known[KNOWN1];
+  __shared__ float known[KNOWN1], values[VALUES];
   __shared__ double sums[PAIRS];
   static_assert(C2 * OS <= C1 * PS + XSIZE, "staged weights fit");
   float* x = a + C1 * PS;
   const Digits digits{images, nullptr, order, *step, batch};
   u32 word = digits.word(blockIdx.x);
   i64 image = digits.image(blockIdx.x + gridDim.x);
+  put_values(values);
   wait_for_the_last();
   let_the_next_start();
   const Staged staged(parameters);  // they arrive together with the rows of `products`
@@ -124,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     sign[i] = sign_of(parameters[BN2_W + second.tile * 16 + second.row + i * 8]);
   for (int b = blockIdx.x; b < batch; b += gridDim.x) {
     __syncthreads();
-    put_word(x, word);
+    put_word(x, word, values);
     __syncthreads();
     word = digits.pixels(image);  // a load that waits for another waits at once, so that is done before
     image = digits.image(b + 2 * gridDim.x);

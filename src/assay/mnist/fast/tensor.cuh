@@ -51,8 +51,8 @@ __device__ __forceinline__ void mma4(float (&c)[4], float a0, float a1, float b0
 
 // BYTES on their way to shared memory, or zeros if not `there`; a group of such ends with `sent`, and
 // all but the last LEFT groups of this thread are there after `wait_for_sent`.
-template <int BYTES>
-__device__ __forceinline__ void send(float* to, const float* from, bool there) {
+template <int BYTES, class T>
+__device__ __forceinline__ void send(T* to, const T* from, bool there) {
   const u32 shared = u32(__cvta_generic_to_shared(to)), bytes = there ? BYTES : 0;
   if constexpr (BYTES == 16)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(from), "r"(bytes)
