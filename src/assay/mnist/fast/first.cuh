@@ -151,26 +151,35 @@ struct FirstConv {
 
   template <bool CHOSEN>
   __device__ void run(float* a, unsigned char* chosen, const float* x) const {
-    for (int p = warp; p < W1 / 4; p += WARPS) {  // four windows: the columns of two tiles
-      const int from = 4 * p + row / 2;
-      const float* corner = x + from / P1 * 2 * XS + from % P1 * 2 + row % 2;
-      float c[2][4] = {};
+    for (int p = warp; p < W1 / 4; p += 2 * WARPS) {  // two at once: they do not wait for one another
+      const bool both = p + WARPS < W1 / 4;
+      float c[2][2][4] = {};
 #pragma unroll
-      for (int t = 0; t < 2; ++t) {
-        const float* line = corner + t * XS;
-        mma8(c[t], k8[0], k8[1], k8[2], k8[3], line[taps[0]], line[taps[1]]);
-        mma4(c[t], k1[0], k1[1], line[taps[2]]);
+      for (int u = 0; u < 2; ++u) {  // four windows: the columns of two tiles
+        const int from = 4 * (u && both ? p + WARPS : p) + row / 2;
+        const float* corner = x + from / P1 * 2 * XS + from % P1 * 2 + row % 2;
+#pragma unroll
+        for (int t = 0; t < 2; ++t) {
+          const float* line = corner + t * XS;
+          mma8(c[u][t], k8[0], k8[1], k8[2], k8[3], line[taps[0]], line[taps[1]]);
+          mma4(c[u][t], k1[0], k1[1], line[taps[2]]);
+        }
       }
-      const int window = 4 * p + at;
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const float v[4] = {c[0][2 * i], c[0][2 * i + 1], c[1][2 * i], c[1][2 * i + 1]};
-        float best;
-        const int found = winner(v, sign[i], best);
-        const int channel = row + i * 8;
-        a[channel * PS + at_pixel(window / P1, window % P1)] =
-            tf32(relu(best * scale[i] + shift[i]));
-        if (CHOSEN) chosen[channel * W1 + window] = found;
+      for (int u = 0; u < 2; ++u) {
+        if (u && !both) break;
+        const int window = 4 * (p + u * WARPS) + at;
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const float v[4] = {c[u][0][2 * i], c[u][0][2 * i + 1], c[u][1][2 * i],
+                              c[u][1][2 * i + 1]};
+          float best;
+          const int found = winner(v, sign[i], best);
+          const int channel = row + i * 8;
+          a[channel * PS + at_pixel(window / P1, window % P1)] =
+              tf32(relu(best * scale[i] + shift[i]));
+          if (CHOSEN) chosen[channel * W1 + window] = found;
+        }
       }
     }
   }

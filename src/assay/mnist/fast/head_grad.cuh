@@ -36,7 +36,7 @@ __device__ void inputs_grad(float* shared, float* dz, float* parts, const float*
   float c[7][4] = {}, normal[7][2][2];  // of each c, y normalised
   u32 passed = 0;                         // and whether relu let it through, a bit
   const auto has = [&](int n, int j) {
-    return n0 + n < FTILES && (n0 + n) * 8 + 2 * at < 2 * W2 && b0 + m0 + row + 8 * j < batch;
+    return (n0 + n < FTILES) & ((n0 + n) * 8 + 2 * at < 2 * W2) & (b0 + m0 + row + 8 * j < batch);
   };
   const auto place = [&](int n, int j) {
     return i64(b0 + m0 + row + 8 * j) * FLAT + f0 + (n0 + n) * 8 + 2 * at;
@@ -65,7 +65,7 @@ __device__ void inputs_grad(float* shared, float* dz, float* parts, const float*
           const bool second = (n0 + n) * 8 + 2 * at + i >= W2;
           const auto of = [&](int k) { return second ? known[1][k] : known[0][k]; };
           float& y = normal[n][j][i];
-          if (has(n, j) && !(y * of(0) + of(1) <= 0.f)) passed |= 1u << ((n * 2 + j) * 2 + i);
+          passed |= u32(has(n, j) & !(y * of(0) + of(1) <= 0.f)) << ((n * 2 + j) * 2 + i);
           y = (y - of(2)) * of(3);
         }
   }
@@ -84,7 +84,7 @@ __device__ void inputs_grad(float* shared, float* dz, float* parts, const float*
       const float left[4] = {tf32(p[0]), tf32(p[8 * LS]), tf32(p[4]), tf32(p[8 * LS + 4])};
 #pragma unroll
       for (int n = 0; n < 7; ++n)
-        if (n0 + n < FTILES) {
+        if (n + 7 < FTILES || n0 == 0) {  // a branch at the last alone
           const float* q = w + (k + at) * FS + (n0 + n) * 8 + row;
           mma8(c[n], left[0], left[1], left[2], left[3], tf32(q[0]), tf32(q[4 * FS]));
         }
