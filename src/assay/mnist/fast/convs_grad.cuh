@@ -26,12 +26,13 @@ __device__ __forceinline__ void put_turned(float* turned, const float* stage) {
 struct ConvsShared {
   float weights[C2 * K2], turned[C2 * K2];
   float a[C1 * PS], dy[C2 * PS], dz[C1 * ZS];
-  float x[XSIZE], values[VALUES], known[64], to_dy[3 * C2], scratch[16 * 64];
+  float x[XSIZE], values[VALUES], known[64], to_dy[3 * C2];
   double sums[64];
-  i64 image;  // of the digit after the next
+  i64 image;             // of the digit after the next
+  u32 word[PIXELS / 4];  // of the next digit; each thread sends and reads its own
   unsigned char chosen[C1 * W1];
 };
-static_assert(sizeof(ConvsShared) == 115048, "as step.CONVS_SHARED says; two fit a multiprocessor");
+static_assert(sizeof(ConvsShared) == 111736, "as step.CONVS_SHARED says; two fit a multiprocessor");
 
 // dy = to_dy[0] dz - (to_dy[1] y + to_dy[2]), each for all channels, from the sums of dz and dz normal.
 struct ToDy {
@@ -224,7 +225,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
   Staged(parameters).put(s.dy);
   put_values(s.values);
   const Digits digits{images, nullptr, order, __float_as_int(known1[NOW]), batch};
-  u32 word = digits.word(blockIdx.x);
+  digits.send_word(s.word, digits.image(blockIdx.x));
+  sent();
   const i64 second_image = digits.image(blockIdx.x + gridDim.x);
   if (threadIdx.x < 64) s.known[threadIdx.x] = known1[threadIdx.x];
   __syncthreads();
@@ -243,16 +245,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
   for (int i = 0; i < 2; ++i)
     sign[i] = sign_of(parameters[BN2_W + second.tile * 16 + second.row + i * 8]);
   const auto begin = [&](i64 next) {  // a digit, so far as it needs nothing of `hidden_grad`
-    put_word(s.x, word, s.values);
+    wait_for_sent<0>();
+    put_word(s.x, threadIdx.x < PIXELS / 4 ? s.word[threadIdx.x] : 0, s.values);
     __syncthreads();
-    word = digits.pixels(next);
+    digits.send_word(s.word, next);
+    sent();
     first.run<true>(s.a, s.chosen, s.x);
   };
   begin(second_image);
   const ToDy to_dy(known2);
   wait_for_the_last();
   let_the_next_start();
-  sum_rows<64, 4>(s.sums, s.scratch, parts2, rows);
+  sum_rows<64, 4>(s.sums, s.dz, parts2, rows);
   to_dy.put(s.to_dy, s.sums, batch);
   if (blockIdx.x == 0 && threadIdx.x < 64) sums2[threadIdx.x] = float(s.sums[threadIdx.x]);
   float ck[TAPS][4] = {}, c1[2][4] = {};

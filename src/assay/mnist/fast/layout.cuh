@@ -42,6 +42,11 @@ struct Digits {
     if (threadIdx.x >= PIXELS / 4) return 0;
     return __ldg(reinterpret_cast<const u32*>(images + image * PIXELS) + threadIdx.x);
   }
+  __device__ __forceinline__ void send_word(u32* to, i64 image) const {
+    if (threadIdx.x < PIXELS / 4)
+      send<4>(to + threadIdx.x,
+              reinterpret_cast<const u32*>(images + image * PIXELS) + threadIdx.x, true);
+  }
   __device__ __forceinline__ u32 word(int b) const { return pixels(image(b)); }
 };
 

@@ -24,7 +24,7 @@ PARAMETERS = 207_018
 FLAT, HIDDEN, CLASSES, CHUNKS, TILE = 1568, 128, 10, 49, 64
 CONV2, HEAD, HEAD_LOSS, D1, KNOWN1, KNOWN2 = 4608, 1424, 1418, 256, 165, 128
 FINISH_BLOCKS = 196 + 45 + 144 + 16
-CONVS_SHARED = 115_048
+CONVS_SHARED = 111_736
 """Bytes of `ConvsShared` in convs_grad.cuh."""
 RESIDENT = 2
 """Blocks of `second_conv`, `hidden_grad` and `convs_grad` on a multiprocessor."""
