@@ -72,9 +72,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
 }
 
 // Fills known (KNOWN1 floats, shared; NOW not) from the partial products of all blocks. Sixteen threads
-// a channel: a row of S w each.
-__device__ void first_statistics(float* known, double* sums, float* scratch, const float* parts,
-                                 int rows, const float* parameters, int batch) {
+// a channel: a row of S w each. `meanwhile` is called when the rows have arrived; what it writes can be
+// read afterwards.
+template <class Meanwhile>
+__device__ __forceinline__ void first_statistics(float* known, double* sums, float* scratch,
+                                                 const float* parts, int rows,
+                                                 const float* parameters, int batch,
+                                                 const Meanwhile& meanwhile) {
   const int c = threadIdx.x / 16, row = threadIdx.x % 16;
   static_assert(C1 * 16 == THREADS && TAPS <= 16, "sixteen threads a channel");
   float w[TAPS];
@@ -82,6 +86,7 @@ __device__ void first_statistics(float* known, double* sums, float* scratch, con
   for (int i = 0; i < TAPS; ++i) w[i] = parameters[CONV1 + c * TAPS + i];
   const float gamma = parameters[BN1_W + c], beta = parameters[BN1_B + c];
   sum_rows<PAIRS>(sums, scratch, parts, rows);
+  meanwhile();
   if (threadIdx.x < PAIRED * PAIRED) {
     const int i = threadIdx.x / PAIRED, j = threadIdx.x % PAIRED;
     known[PRODUCTS + threadIdx.x] = float(sums[i <= j ? pair_at(i, j) : pair_at(j, i)]);

@@ -110,10 +110,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
   let_the_next_start();
   const Staged staged(parameters);  // they arrive together with the rows of `products`
   if (threadIdx.x == 0) known[NOW] = __int_as_float(digits.step);
-  first_statistics(known, sums, weights, products, rows, parameters, batch);
+  first_statistics(known, sums, weights, products, rows, parameters, batch,
+                   [&] { staged.put(a); });
   if (blockIdx.x == 0 && threadIdx.x < KNOWN1) known1[threadIdx.x] = known[threadIdx.x];
-  staged.put(a);
-  __syncthreads();
   put_weights(weights, a);
   __syncthreads();
   clear(a, C1 * PS + XSIZE);
