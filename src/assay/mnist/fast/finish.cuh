@@ -21,7 +21,8 @@ struct Update {
     float weight, speed;
   };
   __device__ __forceinline__ Old old(int i) const {
-    return {parameters[i], !keep && momentum > 0.f ? speed[i] : 0.f};
+    if (keep) return {};
+    return {parameters[i], momentum > 0.f ? speed[i] : 0.f};
   }
   __device__ __forceinline__ void operator()(int i, float g, const Old& old) const {
     if (keep) {
@@ -34,7 +35,35 @@ struct Update {
     }
     parameters[i] = old.weight - rate * g;
   }
+  // Of four weights side by side; i is a multiple of 4, as all arrays are aligned.
+  struct Olds {
+    float4 weight, speed;
+  };
+  __device__ __forceinline__ Olds olds(int i) const {
+    if (keep) return {};
+    return {at(parameters, i), momentum > 0.f ? at(speed, i) : float4{}};
+  }
+  __device__ __forceinline__ void operator()(int i, float4 g, const Olds& old) const {
+    if (keep) {
+      at(gradients, i) = g;
+      return;
+    }
+    if (momentum > 0.f) {
+      const float4 s = old.speed;
+      const float4 v = make_float4(momentum * s.x + g.x, momentum * s.y + g.y,
+                                   momentum * s.z + g.z, momentum * s.w + g.w);
+      at(speed, i) = v;
+      g.x += momentum * v.x, g.y += momentum * v.y, g.z += momentum * v.z, g.w += momentum * v.w;
+    }
+    const float4 w = old.weight;
+    at(parameters, i) =
+        make_float4(w.x - rate * g.x, w.y - rate * g.y, w.z - rate * g.z, w.w - rate * g.w);
+  }
+  static __device__ __forceinline__ float4& at(float* p, int i) {
+    return *reinterpret_cast<float4*>(p + i);
+  }
 };
+static_assert(FC1 % 4 == 0, "fours of its weights are aligned");
 
 // Sum of column `first + threadIdx.x` over rows, for threads below COLUMNS.
 __device__ __forceinline__ float column_sum(float (*scratch)[COLUMNS], const float* parts, int width,
@@ -123,14 +152,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   int block = blockIdx.x;
   if (block < FC1_BLOCKS) {
     const int i = 4 * (block * THREADS + threadIdx.x);
-    Update::Old old[4];
-#pragma unroll
-    for (int n = 0; n < 4; ++n) old[n] = update.old(FC1 + i + n);
-    const float4 g = sum_fours<8>(fc1 + i, HIDDEN * FLAT, splits);
-    update(FC1 + i, g.x, old[0]);
-    update(FC1 + i + 1, g.y, old[1]);
-    update(FC1 + i + 2, g.z, old[2]);
-    update(FC1 + i + 3, g.w, old[3]);
+    const Update::Olds old = update.olds(FC1 + i);
+    update(FC1 + i, sum_fours<8>(fc1 + i, HIDDEN * FLAT, splits), old);
     return;
   }
   block -= FC1_BLOCKS;
