@@ -1,12 +1,16 @@
 """Judges the whole library on a GPU: every operator, gradient, way, knob and dtype, hostile inputs.
 
-    python -m benchmarks.gallery_verdicts [--limit 280] [--to FILE] [--only softmax] [--no-zoo]
+    python -m benchmarks.gallery_verdicts [--limit 520] [--to FILE] [--only softmax] [--no-zoo]
     python -m benchmarks.gallery_verdicts --again FILE      goes on where a file of rows ends
 
-A process a variant runs all dtypes of an operator, and a few operators are judged at once. Rows are
-written as they are made; an operator that ended is marked, so that `--again` leaves it out. The
-summary says what failed and why, what was not run and why, and what the limit cut off. Exit code 1
-for a failure, 3 where something was cut off.
+First `own`, for each operator in the order of `ordered`: all declared cases of every variant, and
+the whole zoo of hostile inputs for the variants that are written here. Then, where time is left,
+`torch`, in the same order: the zoo for `eager` and `compiled`, which the oracle holds itself
+against anyway. A process a variant runs all dtypes of an operator, and several operators are judged
+at once, each with its share of cores and of the GPU's memory. Rows are written as they are made;
+what ended is marked, so that `--again` leaves it out. The summary says what failed and why, what
+was not run and why, and what the limit cut off. Exit code 1 for a failure, 3 where something of
+`own` was cut off.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import AssayError
+from assay.machine import cores
 from assay.op import ops_in
 from assay.pipeline import Progress, Request, run
 from assay.rows import encode
@@ -33,11 +38,16 @@ from assay.target import TOGETHER, library, parse
 from assay.types import Row, replace
 from benchmarks.first_operators import RESULTS, card, published
 
-TOGETHER_AT_ONCE = 4
-"""Operators judged side by side: most of the time is spent in starting and compiling."""
+BESIDE = 12
+"""Operators judged side by side, three for each four cores, at least 4: each has an oracle and two
+candidates, of which one waits for the other's verdict."""
+HEAVY = ("vecadd", "polynomial", "square", "softmax", "transpose", "layernorm", "scale_bias")
+"""Operators with most variants and knobs, which come first, so that none of them is left alone."""
 LAST = ("bmm", "hello", "philox", "counters", "float_counters", "histogram", "shift_left")
 """Operators that no target of speed speaks of."""
-WAYS = ("eager", "cuda*", "triton*", "numba*", "cpp*", "python", "compiled", "extension*")
+OWN = ("cuda*", "triton*", "numba*", "cpp*", "python", "extension*")
+TORCH = ("eager*", "compiled")
+PARTS = ("own", "torch")
 
 
 @dataclass
@@ -46,7 +56,8 @@ class Kept:
 
     place: Path
     rows: list[Row] = field(default_factory=list)
-    whole: list[str] = field(default_factory=list)
+    whole: list[tuple[str, str]] = field(default_factory=list)
+    """Operator and part."""
     mistakes: list[str] = field(default_factory=list)
     parts: list[Session] = field(default_factory=list)
     stopped: threading.Event = field(default_factory=threading.Event)
@@ -67,13 +78,15 @@ class Kept:
 def main() -> None:
     """Runs it; see the first lines of this file for exit codes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--limit", type=float, default=280.0, help="seconds for all of it")
+    parser.add_argument("--limit", type=float, default=520.0, help="seconds for all of it")
     parser.add_argument("--to", default="", help="a file for the rows")
     parser.add_argument("--again", default="", help="rows of an earlier run: go on after them")
     parser.add_argument("--only", default="", help="operators, by comma; gradients come with them")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--no-zoo", action="store_true", help="declared cases alone")
+    parser.add_argument("--beside", type=int, default=0, help="operators judged at the same time")
     given = parser.parse_args()
+    given.beside = given.beside or max(4, min(BESIDE, 3 * cores() // 4))
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
         machine = session.machine()
@@ -82,20 +95,27 @@ def main() -> None:
             kept.place.parent.mkdir(parents=True, exist_ok=True)
             kept.place.write_bytes(encode(published(machine)) + b"\n")
         done = ended(kept.place)
-        wanted = [name for name in ordered(given.only) if name not in done]
+        wanted = [
+            (name, part)
+            for part in PARTS[: 1 if given.no_zoo else 2]
+            for name in ordered(given.only)
+            if (name, part) not in done
+        ]
         alarm = threading.Timer(given.limit - (time.monotonic() - begun), kept.stop)
         alarm.daemon = True
         alarm.start()
-        with ThreadPoolExecutor(TOGETHER_AT_ONCE) as pool:
-            futures = [pool.submit(judged, session, kept, name, given) for name in wanted]
+        with ThreadPoolExecutor(given.beside) as pool:
+            futures = [pool.submit(judged, session, kept, *one, given) for one in wanted]
             for future in as_completed(futures):
                 print(future.result(), flush=True)
         alarm.cancel()
-    cut = [name for name in wanted if name not in kept.whole]
+    cut = {part: [n for n, p in wanted if p == part and (n, p) not in kept.whole] for part in PARTS}
     print(*summary(kept, cut), sep="\n")
-    print(f"rows: {kept.place}, {time.monotonic() - begun:.0f} s")
+    seconds = time.monotonic() - begun
+    rate = f"{len(kept.rows) / seconds:.1f} rows a second, {given.beside} operators at once"
+    print(f"rows: {kept.place}, {seconds:.0f} s, {rate}")
     failed = kept.mistakes or any(row.outcome == "fail" for row in kept.rows)
-    raise SystemExit(1 if failed else 3 if cut else 0)
+    raise SystemExit(1 if failed else 3 if cut["own"] else 0)
 
 
 def place(given: argparse.Namespace, folder: str) -> Path:
@@ -107,7 +127,8 @@ def place(given: argparse.Namespace, folder: str) -> Path:
 
 def ordered(only: str) -> list[str]:
     """Names of operators and gradients: each is a target, so that none of them takes long."""
-    names = only.split(",") if only else [n for n in library() if n not in LAST] + list(LAST)
+    ends = (*HEAVY, *LAST)
+    names = only.split(",") if only else [*HEAVY, *(n for n in library() if n not in ends), *LAST]
     made: list[str] = []
     for name in names:
         module = importlib.import_module(f"assay.ops.{TOGETHER.get(name, name)}")
@@ -115,30 +136,40 @@ def ordered(only: str) -> list[str]:
     return made
 
 
-def ended(path: Path) -> set[str]:
-    """Operators whose rows in a file are whole."""
+def ended(path: Path) -> set[tuple[str, str]]:
+    """Operators and parts whose rows in a file are whole."""
     lines = (json.loads(line) for line in path.read_bytes().splitlines())
-    return {line["name"] for line in lines if line.get("kind") == "whole"}
+    return {
+        (line["name"], line.get("part", "own")) for line in lines if line.get("kind") == "whole"
+    }
 
 
-def judged(session: Session, kept: Kept, name: str, given: argparse.Namespace) -> str:
-    """Judges one operator or gradient; a line that says how it went."""
+def asked(name: str, part: str, given: argparse.Namespace) -> Request:
+    """What is asked of one operator or gradient in a part."""
+    own = part == "own"
+    return Request(
+        (parse(name),),
+        timed=False,
+        device=given.device,
+        variants=(*TORCH, *OWN) if own else TORCH,
+        deadline=120.0,
+        zoo=not given.no_zoo,
+        zoo_of=OWN if own else TORCH,
+        declared=own,
+        beside=given.beside,
+    )
+
+
+def judged(session: Session, kept: Kept, name: str, part: str, given: argparse.Namespace) -> str:
+    """Judges a part of one operator or gradient; a line that says how it went."""
     begun, made, text = time.monotonic(), [], ""
     with kept.lock:
         if kept.stopped.is_set():
-            return f"{name}: not begun"
-        part = session.part()
-        kept.parts.append(part)
+            return f"{name} {part}: not begun"
+        own = session.part()
+        kept.parts.append(own)
     try:
-        request = Request(
-            (parse(name),),
-            timed=False,
-            device=given.device,
-            variants=WAYS,
-            deadline=120.0,
-            zoo=not given.no_zoo,
-        )
-        for noun in run(part, request, Progress()):
+        for noun in run(own, asked(name, part, given), Progress()):
             if isinstance(noun, Row):
                 kept.write(encode(published(slim(noun))))
                 made.append(noun)
@@ -147,18 +178,18 @@ def judged(session: Session, kept: Kept, name: str, given: argparse.Namespace) -
     except Stopped:
         pass
     finally:
-        part.close()
+        own.close()
     with kept.lock:
         kept.rows += made
         if kept.stopped.is_set():
-            return f"{name}: cut off after {len(made)} rows"
+            return f"{name} {part}: cut off after {len(made)} rows"
         if text:
             kept.mistakes.append(f"{name}: {text}")
-        kept.whole.append(name)
-    kept.write(json.dumps({"kind": "whole", "name": name}).encode())
+        kept.whole.append((name, part))
+    kept.write(json.dumps({"kind": "whole", "name": name, "part": part}).encode())
     words = Counter(row.word for row in made)
     said = ", ".join(f"{count} {word}" for word, count in words.most_common()) or text
-    return f"{name}: {said} ({time.monotonic() - begun:.0f} s)"
+    return f"{name} {part}: {said} ({time.monotonic() - begun:.0f} s)"
 
 
 def slim(row: Row) -> Row:
@@ -166,7 +197,7 @@ def slim(row: Row) -> Row:
     return replace(row, counters=None)
 
 
-def summary(kept: Kept, cut: Iterable[str]) -> Iterable[str]:
+def summary(kept: Kept, cut: dict[str, list[str]]) -> Iterable[str]:
     """What failed, why what did not run did not, and what is missing."""
     yield ""
     yield from kept.mistakes
@@ -182,8 +213,10 @@ def summary(kept: Kept, cut: Iterable[str]) -> Iterable[str]:
         yield f"not run, {count} cases: {reason}"
     words = Counter(row.word for row in kept.rows)
     yield ", ".join(f"{count} {word}" for word, count in words.most_common())
-    if cut:
-        yield f"cut off: {', '.join(cut)}"
+    if cut["own"]:
+        yield f"cut off: {', '.join(cut['own'])}"
+    if cut["torch"]:
+        yield f"no time for the zoo of eager and compiled of: {', '.join(cut['torch'])}"
 
 
 if __name__ == "__main__":

@@ -49,7 +49,8 @@ def main() -> None:
         def tell(**row: Any) -> None:
             file.write(json.dumps(row) + "\n")
             file.flush()
-            print(text(row), flush=True)
+            if row["kind"] != "curve":  # 300 numbers are for the file
+                print(text(row), flush=True)
 
         tell(kind="machine", **machine(), digits=digits.source)
         if given.until:
@@ -182,9 +183,12 @@ def race(digits: data.Data, batch: int, given: argparse.Namespace, end: float, t
              last_loss=r.losses[-1], accuracy=r.accuracy, worst_gradient=worst.error,
              allowed=worst.allowed, worst_of=worst.name,
              joules=result.joules.get(r.name))  # fmt: skip
+        tell(kind="curve", batch=batch, peer=r.name, losses=[round(v, 5) for v in r.losses],
+             gradients={a.name: float(f"{a.error:.3g}") for a in r.agreements})  # fmt: skip
     for c in judged(result.ran):
         tell(kind="verdict", batch=batch, against=c.peer, word=c.word, ratio=c.ratio, low=c.low,
-             high=c.high, reasons=c.reasons)  # fmt: skip
+             high=c.high, reasons=c.reasons, curves_apart=c.apart,
+             curves_allowed=c.allowed)  # fmt: skip
     for g in gains(result.ran):
         tell(kind="history", batch=batch, **dataclasses.asdict(g))
     if result.no_joules:

@@ -170,10 +170,18 @@ def answers(rows: Sequence[Row]) -> Iterator[tuple[Target, int, Interval | None,
     for target in TARGETS:
         found = seen(target, rows)
         if found:
-            whole = together(found, target.worst)
-            yield target, len(found), whole, word(target.must, whole)
+            whole, left = together(found, target.worst), untimed(target, rows)
+            said = word(target.must, whole) + (f" so far, {left} cases to come" if left else "")
+            yield target, len(found), whole, said
         else:
             yield target, 0, None, "not measured"
+
+
+def untimed(target: Target, rows: Sequence[Row]) -> int:
+    """Cases of the sweep that the target speaks of, of which nothing of ours was timed."""
+    mine = {(r.op, *sorted(r.case.values.items())) for r in rows if r.timing and r.way in OURS}
+    asked = ((part.op, case) for part in SWEEP if part.op in target.ops for case in part.cases)
+    return sum(target.where(case) and (op, *sorted(case.items())) not in mine for op, case in asked)
 
 
 def table(rows: Sequence[Row], ops: Sequence[str] = ()) -> Iterator[str]:

@@ -77,6 +77,8 @@ def judge(session: Session, tmp_path: Path) -> Callable[..., list[Row]]:
         if not isinstance(target, Target):
             target = parse(str(_placed(target, tmp_path)), **more)
         options = {"timed": False, "device": "cpu", "seed": SEED, "variants": WRITTEN, **options}
+        if str(options["device"]).startswith("cuda"):
+            options["beside"] = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
         if options["timed"]:
             options.setdefault("budget", 0.2)
         nouns = run(session, Request((target,), **options), Progress())

@@ -105,6 +105,7 @@ def debug(capsys: pytest.CaptureFixture[str], *args: str, flag: bool = False) ->
     return code, capsys.readouterr().out
 
 
+@pytest.mark.full
 def test_a_wrong_kernel_is_shown_value_by_value(
     file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -162,6 +162,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
         export("square", "cuda/naive", tmp_path)
 
 
+@pytest.mark.full
 def test_an_extension_becomes_a_project(tmp_path: Path) -> None:
     to = export("square", "extension", tmp_path / "new", "dtype=float16")
     files = {str(p.relative_to(to)) for p in to.rglob("*") if p.is_file()}

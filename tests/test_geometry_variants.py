@@ -30,6 +30,7 @@ NOTES = [
 ]
 
 
+@pytest.mark.full
 def test_different_launches_are_noted_in_order_and_counted(session: Session) -> None:
     found = launches_in(session, parse(TARGET), "cuda/several", {})
     assert (found.label, found.case, found.compiled_for) == ("cuda/several", "n=4096", "sm_90")

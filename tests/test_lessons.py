@@ -21,6 +21,7 @@ def counted(session: Session, target: str, variant: str, **case: object) -> Coun
     return counted_in(session, parse(place), variant, case, "sm_90")  # type: ignore[arg-type]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("paths", [1, 8])
 def test_lanes_that_part_run_every_path_and_warps_that_part_one(
     session: Session, paths: int
@@ -47,6 +48,7 @@ def test_a_stride_decides_how_many_sectors_a_request_fetches(
     assert load.ideal_sectors == 4 * load.requests
 
 
+@pytest.mark.full
 def test_atomics_contend_by_slots_and_privatising_takes_them_off_global_memory(
     session: Session,
 ) -> None:
@@ -63,6 +65,7 @@ def test_atomics_contend_by_slots_and_privatising_takes_them_off_global_memory(
     assert private.access("shared atomic").lanes > 8192, "each element, in its block's own copy"
 
 
+@pytest.mark.full
 def test_every_step_from_a_loop_to_threads_is_right(judge: Judge, session: Session) -> None:
     place = str(LESSONS / "loop_to_threads.py")
     case = {"n": 1000}
@@ -84,6 +87,7 @@ def test_a_launch_from_the_device_is_refused_with_the_compilers_words(judge: Jud
     assert rows["eager"].word == "right"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("variant", ["cuda/naive", "cuda/vectorised", "triton"])
 def test_gelu_is_one_launch_in_float_math_that_moves_what_it_must(
     session: Session, variant: str

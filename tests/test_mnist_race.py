@@ -12,7 +12,18 @@ from typer.testing import CliRunner
 from assay import AssayError
 from assay.commands import digits as command
 from assay.commands import mnist_app, racing
-from assay.mnist import checkpoint, data, inference, onnx_file, png, predict, profile, race, train
+from assay.mnist import (
+    agreement,
+    checkpoint,
+    data,
+    inference,
+    onnx_file,
+    png,
+    predict,
+    profile,
+    race,
+    train,
+)
 from assay.mnist.data import Data, Digits
 from assay.mnist.idx import DataError
 from assay.mnist.model import LAYERS, LOSS, Sizes, initial
@@ -83,6 +94,24 @@ def test_who_agrees_can_win_and_who_does_not_cannot(ran):
         assert found.word == "no winner"
         assert [said in reason for reason in found.reasons] == [True]
     assert "no winner against eager" in racing.sentence(found)
+    assert race.judged([other]) == [], "nobody of ours ran"
+
+
+def test_loss_curves_may_be_as_far_apart_as_those_of_others_are(ran):
+    ours, other = (longer(r, s) for r, s in zip(ran, (1.0, 2.0)))
+    first = other.losses[0]
+    moved = {share: tuple(v + share * first for v in other.losses) for share in (0.03, 0.05, -0.01)}
+    ours = replace(ours, losses=moved[0.03])
+    (alone,) = race.judged([ours, other])
+    assert alone.word == "no winner"
+    assert alone.apart == pytest.approx(0.03)
+    assert alone.allowed == agreement.LOSS
+    far = replace(other, name="compile", losses=moved[0.05])
+    found = race.judged([ours, other, far])
+    assert [c.word for c in found] == ["faster", "faster"]
+    assert [c.allowed for c in found] == pytest.approx([0.05, 0.05], rel=0.06)
+    near = replace(far, losses=moved[-0.01])
+    assert {c.word for c in race.judged([ours, other, near])} == {"no winner"}
 
 
 def test_a_profile_has_every_kernel_of_a_step(few):

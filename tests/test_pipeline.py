@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from assay.errors import AssayError
-from assay.pipeline import exit_code
+from assay.pipeline import exit_code, workers_for
 from assay.types import OUTCOMES, Row
 
 Judge = Callable[..., list[Row]]
@@ -113,3 +113,32 @@ def test_the_same_seed_gives_the_same_verdict(judge: Judge) -> None:
     first = judge(OP, variants=("eager/sum",), seed=5)
     second = judge(OP, variants=("eager/sum",), seed=5)
     assert [r.verdict for r in first] == [r.verdict for r in second]
+
+
+def test_hostile_inputs_are_asked_of_chosen_variants_alone(judge: Judge) -> None:
+    """And declared cases can be left out: two requests then make the rows of one."""
+    options: dict[str, Any] = {"zoo": True, "variants": ("eager*",), "dtypes": ("float32",)}
+    first = judge(OP, zoo_of=("eager/*",), **options)
+    rest = judge(OP, zoo_of=("eager",), declared=False, **options)
+    assert {r.label for r in first if not r.case.zoo} == {"eager", "eager/sum"}
+    assert all(r.case.zoo for r in rest)
+    of_sum = {r.case.label for r in first if r.case.zoo and r.variant == "eager/sum"}
+    of_eager = {r.case.label for r in rest if r.word == "right"}
+    assert {r.label for r in first if r.case.zoo and r.word == "right"} == {"eager/sum"}
+    assert of_sum < of_eager, "without the layouts that contiguous copies remove"
+
+
+def test_a_new_case_may_be_asked_in_several_dtypes(judge: Judge) -> None:
+    rows = judge(OP, case={"n": 7}, dtypes=("float32", "bfloat16"), variants=("eager",))
+    assert [r.case.label for r in rows] == ["n=7 dtype=float32", "n=7 dtype=bfloat16"]
+    with pytest.raises(AssayError, match="no case has n=7; give every value"):
+        judge(OP, case={"n": 7}, variants=("eager",))
+
+
+def test_operators_beside_one_another_share_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.pipeline.cores", lambda: 16)
+    assert workers_for("cuda:0", 1) == workers_for("cpu", 1) == 4
+    assert workers_for("cuda:0", 12) == 2
+    monkeypatch.setattr("assay.pipeline.cores", lambda: 2)
+    assert [workers_for("cuda:0", n) for n in (1, 12)] == [1, 1]
+    assert [workers_for("cpu", n) for n in (1, 12)] == [2, 1]

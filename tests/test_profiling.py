@@ -144,6 +144,8 @@ def test_forbidden_counters_say_how_to_allow_them(tmp_path: Path) -> None:
 def test_an_ncu_that_records_nothing_is_no_success(tmp_path: Path, body: str) -> None:
     with pytest.raises(NotRun, match=r"ncu ended with \d, its last words: (no kernels|broke)"):
         tools.ncu(fake(tmp_path, body), PROGRAM, tmp_path / "counters")
+    log = (tmp_path / "counters.log").read_text().strip()
+    assert log in ("no kernels were profiled", "broke")
 
 
 def test_a_missing_tool_says_where_it_comes_from(tmp_path: Path) -> None:

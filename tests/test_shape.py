@@ -56,6 +56,7 @@ ALLOWED: dict[str, set[str]] = {
     "ways": DECLARING | {"hardware", "simt"},
     "build": DECLARING | {"ways", "adapt", "inputs"},
     "describe": DECLARING | {"target", "adapt", "lines", "processes"},
+    "choosing": BASE | {"describe"},
     "verdict": DECLARING
     | CHILDREN
     | {"drawing"}
@@ -65,14 +66,16 @@ ALLOWED: dict[str, set[str]] = {
     | CHILDREN
     | {"build", "verdict", "describe", "faults", "hardware", "inputs", "target", "ways"},
     "roofs": DECLARING | CHILDREN | {"clock", "hardware", "ways"},
-    "watching": DECLARING | CHILDREN | {"verdict", "clock", "describe", "pipeline", "target"},
+    "watching": DECLARING
+    | CHILDREN
+    | {"verdict", "clock", "choosing", "describe", "pipeline", "target"},
     "jobs": {"describe", "clock", "verdict", "watching"},
     "sanitize": DECLARING | CHILDREN | {"build", "faults", "inputs", "target", "verdict"},
     "pipeline": DECLARING
     | {"unsynced"}
     | CHILDREN
     | {"sanitize", "roofs.store", "selftest.store"}
-    | {"verdict", "clock", "describe", "target", "ways"},
+    | {"verdict", "clock", "choosing", "describe", "target", "ways"},
     # A saved report is printed elsewhere, next year: rows and arithmetic are all it needs.
     "report": BASE | {"rows", "clock.statistics", "clock.floor"},
     "doctor": BASE,

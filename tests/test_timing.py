@@ -186,12 +186,15 @@ def sleeps(x):
 
 
 def test_what_ended_sampling_is_told(judge: Judge) -> None:
-    """Noise of 30 % that more samples do not shrink ends with the budget, not with patience."""
+    """Noise of 30 % that more samples do not shrink ends with the budget, not with patience.
+
+    In no order that calls between samples could keep step with: turn and turn about they did.
+    """
     began = time.monotonic()
     noisy = """
 @op.variant("eager/noisy")
 def noisy(x, turns=iter(range(10**9))):
-    time.sleep(1e-3 if next(turns) % 2 else 2e-3)
+    time.sleep(1e-3 if next(turns) * 2654435761 >> 16 & 1 else 2e-3)
     return 2 * x
 """
     (row,) = judge(HEAD + noisy, timed=True, budget=0.3, variants=("eager/noisy",))

@@ -184,6 +184,7 @@ def only_then(x):
 """
 
 
+@pytest.mark.full
 def test_tune_keeps_what_calls_then_run(kept_apart: Path) -> None:
     path = kept_apart / "tripled.py"
     path.write_text(OP)

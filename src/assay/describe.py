@@ -79,6 +79,7 @@ def main(channel: Channel, target: dict, case: dict, dtypes: list[str]) -> None:
 def chosen(op: Op, wanted: dict[str, Scalar], dtypes: list[str]) -> list[Case]:
     """The cases that have these values; a case of its own if they name every value, or a range.
 
+    With `dtypes` one of its own for each, if they name every value but the dtype.
     Raises OpError if there is none.
     """
     names = list(op.cases[0].values)
@@ -91,6 +92,9 @@ def chosen(op: Op, wanted: dict[str, Scalar], dtypes: list[str]) -> list[Case]:
     found = found or [c for c in op.cases if all(c.values.get(n) == v for n, v in wanted.items())]
     if not found and set(wanted) == set(names):
         found = [Case({name: wanted[name] for name in names})]
+    if not found and dtypes and {*wanted, "dtype"} == set(names) != set(wanted):
+        every = [{**wanted, "dtype": dtype} for dtype in dtypes]
+        found = [Case({name: values[name] for name in names}) for values in every]
     if dtypes:
         found = [c for c in found if c.values.get("dtype") in dtypes]
     if not found:

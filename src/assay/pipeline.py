@@ -7,7 +7,6 @@ whatever was judged is yielded first.
 from __future__ import annotations
 
 import datetime
-import fnmatch
 import queue
 import secrets
 from collections.abc import Callable, Generator, Iterator
@@ -18,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from .choosing import chosen, matching
 from .clock.made import Known
 from .clock.protocol import USUAL, Wish
 from .clock.schedule import Timer
@@ -63,6 +63,12 @@ class Request:
     """Seconds that one case of one kernel may take to run."""
     zoo: bool = False
     """Judges on hostile inputs too, which are made of the Op's cases."""
+    zoo_of: tuple[str, ...] = ()
+    """Names or patterns of the variants that hostile inputs are asked of; empty: all."""
+    declared: bool = True
+    """Judges on the declared cases; False: on hostile inputs alone."""
+    beside: int = 1
+    """How many such requests run at the same time on this machine, each with its share of it."""
     sanitize: bool = False
     """Runs each kernel that is right, or that died, once more under compute-sanitizer's tools."""
     wish: Wish = USUAL
@@ -148,8 +154,18 @@ def conditions_of(request: Request, target: Target, machine: Machine, device: st
         deadline=request.deadline,
         machine=machine.id,
         drop_barriers=request.drop_barriers,
-        workers=max(1, min(4, cores() // (1 if device == "cpu" else 4), 2 * cores())),
+        workers=workers_for(device, request.beside),
+        beside=request.beside,
     )
+
+
+def workers_for(device: str, beside: int) -> int:
+    """Candidates of one Op that run at once, so many Ops being judged beside one another.
+
+    Two at least on a GPU with others beside: while one is judged, the other runs.
+    """
+    alone = max(1, min(4, cores() // (1 if device == "cpu" else 4)))
+    return alone if beside == 1 else min(alone, 1 + cores() // beside)
 
 
 def chosen_device(wanted: str, machine: Machine) -> str:
@@ -191,6 +207,8 @@ class _Loop:
         self.session, self.request, self.progress = session, request, progress
         self.conditions, self.known, self.op = conditions, known, op
         self.variants = chosen(op, request.variants)
+        self.asked = matching(self.variants, request.zoo_of)
+        """Variants that hostile inputs are asked of."""
         self.only = str((request.case or {}).get("zoo", ""))
         """The one kind of hostile input that is asked for by `--case zoo=...`."""
         self.held: list[Row] = []
@@ -206,7 +224,8 @@ class _Loop:
                 weak = {s.dtype: s.weak for s in strengths}
                 hostile, unasked = self._hostile(oracle)
                 yield from map(stamped, unasked)
-                for row in self._judged(oracle, hostile if self.only else [*cases, *hostile]):
+                declared = [] if self._hostile_alone else cases
+                for row in self._judged(oracle, declared, hostile):
                     why = weak.get(str(row.case.values.get("dtype", "")), "")
                     if why and row.word == "right" and not row.case.zoo:
                         yield stamped(weakened(row, why))
@@ -227,14 +246,18 @@ class _Loop:
             for row in held:
                 yield stamped(replace(row, not_timed="the run ended before its turn"))
 
+    @property
+    def _hostile_alone(self) -> bool:
+        return bool(self.only) or not self.request.declared
+
     def _strengths(self, oracle: Oracle, cases: list[CaseFacts]) -> list[Strength]:
-        if self.only:
+        if self._hostile_alone:
             return []
         return oracle.strengths([c.case for c in cases], self.conditions.seed)
 
     def _hostile(self, oracle: Oracle) -> tuple[list[CaseFacts], list[Row]]:
         """The zoo made of the Op's cases; and a row for each of it that asks nothing, with why."""
-        if not (self.request.zoo or self.only):
+        if not (self.request.zoo or self.only) or not self.asked:
             return [], []
         self.progress.step(f"{self.op.name}: hostile inputs", 0, 1)
         cases = [c.case for c in self.op.cases]
@@ -267,16 +290,21 @@ class _Loop:
             reason=f"asked of no variant: {why}",
         )
 
-    def _judged(self, oracle: Oracle, cases: list[CaseFacts]) -> Iterator[Row]:
+    def _judged(
+        self, oracle: Oracle, declared: list[CaseFacts], hostile: list[CaseFacts]
+    ) -> Iterator[Row]:
         """Rows of all variants, several children at a time, in the order in which they end."""
         out: queue.Queue[Any] = queue.Queue()
-        total = sum(len(v.configurations) for v in self.variants) * len(cases)
+        of = {v.name: [*declared, *(hostile if v in self.asked else ())] for v in self.variants}
+        total = sum(len(v.configurations) * len(of[v.name]) for v in self.variants)
 
         sanitized = self._sanitized(oracle)
 
         def one(variant: VariantFacts) -> None:
             try:
-                for row in judge(self.session, self.conditions, oracle, self.op, variant, cases):
+                for row in judge(
+                    self.session, self.conditions, oracle, self.op, variant, of[variant.name]
+                ):
                     out.put(sanitized(row))
             except (AssayError, Stopped, Ended) as error:
                 out.put(error)
@@ -354,25 +382,6 @@ def _patient(out: queue.Queue[Any]) -> Any:
             return out.get(timeout=0.5)
         except queue.Empty:
             continue
-
-
-def chosen(op: OpFacts, patterns: tuple[str, ...]) -> list[VariantFacts]:
-    """The variants that patterns mean; all if there are none. Raises OpError for none found."""
-    if not patterns:
-        return list(op.variants)
-    names = {v.name for v in op.variants}
-    # A variant's own name means just that one; else a way's name means all of its variants.
-    found = [
-        v
-        for v in op.variants
-        if any(fnmatch.fnmatchcase(v.name, p) or (p not in names and v.way == p) for p in patterns)
-    ]
-    if not found:
-        raise OpError(
-            f"{op.name}: no variant is called {' or '.join(patterns)}; "
-            f"there are {', '.join(v.name for v in op.variants)}"
-        )
-    return found
 
 
 def weakened(row: Row, why: str) -> Row:

@@ -19,6 +19,7 @@ from ..clock.statistics import interval, ratio, verdict
 from .onnx_file import CUDA, session
 from .train import State
 from .twin import Twin
+from .whole.bench import wait
 
 SETTLING, ROUNDS = 5, 60
 
@@ -71,16 +72,11 @@ def side_by_side(
 
 
 def _timed(call: Callable[[], Any], device: torch.device) -> float:
-    _wait(device)
+    wait(device)
     begun = time.perf_counter()
     call()
-    _wait(device)
+    wait(device)
     return time.perf_counter() - begun
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 def _bound(runtime: Any, pixels: torch.Tensor) -> Callable[[], Any]:

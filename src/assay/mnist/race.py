@@ -6,6 +6,8 @@ A phase ends when the device has done it. The first steps, which build and warm 
 
 A winner is ours only if it agrees with the truth: gradients within the band of its precision class
 against autograd in float64, loss curves of at least 100 steps alike, accuracy within half a point.
+Loss curves may be 2 % of the first loss apart, or as far as those of two of PyTorch's own forms of
+the same class are in the same race: from the same weights, rounding alone drives them apart.
 Then the interval of the ratio of total times decides, against each peer of the same class.
 """
 
@@ -15,6 +17,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import torch
@@ -100,6 +103,9 @@ class Comparison:
     """faster, slower, same, cannot tell; or `no winner`."""
     reasons: tuple[str, ...] = ()
     """Why nobody wins."""
+    apart: float = 0.0
+    """How far the loss curves are from one another, and how far they may be; see judged."""
+    allowed: float = 0.0
 
 
 def chosen(names: Sequence[str], device: str = "cpu") -> dict[str, Peer]:
@@ -203,16 +209,19 @@ def _now(device: str) -> float:
 
 
 def judged(ran: Sequence[Ran]) -> list[Comparison]:
-    """Ours against every other of its class of precision, by the rule above."""
-    ours = next(r for r in ran if r.peer.ours)
-    return [
-        _compared(ours, other)
-        for other in ran
-        if not other.peer.ours and other.peer.precision == ours.peer.precision
-    ]
+    """Ours against every other of its class of precision, by the rule above; none without ours."""
+    ours = next((r for r in ran if r.peer.ours), None)
+    if ours is None:
+        return []
+    others = [r for r in ran if not r.peer.ours and r.peer.precision == ours.peer.precision]
+    among = max(
+        (agreement.curves(a.losses, b.losses) for a, b in combinations(others, 2)), default=0.0
+    )
+    return [_compared(ours, other, among) for other in others]
 
 
-def _compared(ours: Ran, other: Ran) -> Comparison:
+def _compared(ours: Ran, other: Ran, among: float) -> Comparison:
+    """among: how far the loss curves of two others are apart at most."""
     mine, theirs = ours.seconds["total"], other.seconds["total"]
     low, middle, high = ratio(mine, ours.rounds, theirs, other.rounds)
     reasons = [
@@ -221,9 +230,12 @@ def _compared(ours: Ran, other: Ran) -> Comparison:
         for a in r.agreements
         if not a.holds
     ]
-    apart = agreement.curves(ours.losses, other.losses)
-    if not apart <= agreement.LOSS:
-        reasons.append(f"loss curves are {apart:.1%} apart, allowed {agreement.LOSS:.0%}")
+    apart, allowed = agreement.curves(ours.losses, other.losses), max(agreement.LOSS, among)
+    if not apart <= allowed:
+        reasons.append(
+            f"loss curves are {apart:.1%} apart, allowed {allowed:.1%}; those of the others are "
+            f"up to {among:.1%} from one another"
+        )
     points = abs(ours.accuracy - other.accuracy)
     if not points <= POINTS:
         reasons.append(f"accuracies are {points:.2%} apart, allowed {POINTS:.1%}")
@@ -231,4 +243,4 @@ def _compared(ours: Ran, other: Ran) -> Comparison:
     if steps < LEAST:
         reasons.append(f"{steps} steps, and a verdict needs {LEAST}")
     word = "no winner" if reasons else verdict(low, middle, high)
-    return Comparison(other.name, low, middle, high, word, tuple(reasons))
+    return Comparison(other.name, low, middle, high, word, tuple(reasons), apart, allowed)

@@ -35,6 +35,11 @@ def numpy_has(dtype):
     return dtype != "bfloat16" or "NumPy has no bfloat16"
 
 
+def accumulator(x) -> torch.dtype:
+    """What kernels compute in: `assay::accumulator` of include/assay.cuh."""
+    return torch.float64 if x.dtype is torch.float64 else torch.float32
+
+
 def widened(*tensors):
     """These in float32, or float64 as they are.
 

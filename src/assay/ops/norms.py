@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .launching import blocks, multiprocessors
+from .launching import accumulator, blocks, multiprocessors
 from .rows import ROWS_OF_BLOCK, WALKERS, held
 
 LANES = 16
@@ -23,12 +23,11 @@ def gradient(k, name, dx, sums, dy, x, w):
     rows, n = x.shape
     if not n:
         return
-    wide = torch.float64 if x.dtype is torch.float64 else torch.float32
     kind = k.type(x)
     columns = {"grid": blocks(n, 32), "block": (32, LANES), "shared": 0}
     chosen = held(n, x.element_size(), MOST_HELD, WIDEST)
     if chosen is None and rows:
-        kept = torch.empty(rows, 2, dtype=wide, device=x.device)
+        kept = torch.empty(rows, 2, dtype=accumulator(x), device=x.device)
         walked = k[f"{name}_grad_walked<{kind}, {WALKERS}>"]
         walked(grid=rows, block=WALKERS, shared=0)(dx, kept, dy, x, w, n)
         k[f"{name}_columns<{kind}, {LANES}>"](**columns)(*sums, kept, dy, x, rows, n)
@@ -38,7 +37,7 @@ def gradient(k, name, dx, sums, dy, x, w):
     # As many blocks as fit: fewer leave some idle, more add partial sums.
     most = multiprocessors(x) * (WIDEST // (threads * together))
     grid = min(most, blocks(rows, together))
-    partial = torch.empty(grid * together, len(sums), n, dtype=wide, device=x.device)
+    partial = torch.empty(grid * together, len(sums), n, dtype=accumulator(x), device=x.device)
     if grid:
         own = k[f"{name}_grad_held<{kind}, {threads}, {each}>"]
         own(grid=grid, block=threads * together, shared=0)(dx, partial, dy, x, w, rows, n)

@@ -5,7 +5,7 @@ include/rows.cuh has the device's side. The sizes here decide which instance is 
 
 from __future__ import annotations
 
-from .launching import blocks, multiprocessors
+from .launching import accumulator, blocks, multiprocessors
 
 ROWS_OF_BLOCK = 4
 """Rows of one warp each lie four to a block."""
@@ -47,8 +47,7 @@ def by_pieces(k, name, rows, n, x, kinds, first, second):
     import torch
 
     parts = max(1, min(blocks(n, 4096), SHARING * multiprocessors(x) // rows))
-    wide = torch.float64 if x.dtype is torch.float64 else torch.float32
-    kept = torch.empty(rows, parts, kinds, dtype=wide, device=x.device)
+    kept = torch.empty(rows, parts, kinds, dtype=accumulator(x), device=x.device)
     launch = {"grid": rows * parts, "block": WALKERS, "shared": 0}
     k[f"{name}_parts<{k.type(x)}, {WALKERS}>"](**launch)(kept, *first, n, parts)
     y, *inputs = second

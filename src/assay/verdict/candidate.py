@@ -23,6 +23,7 @@ from ..processes.channel import Channel
 from ..target import load_op
 from .buffers import Poisoned
 from .protocol import Settings, Task, runs_of
+from .room import alone, tidy
 from .run import Runner, cached_inputs
 from .tamper import Taken, Tampered, taken
 
@@ -68,6 +69,7 @@ def main(channel: Channel, settings: dict, tasks: list[dict]) -> None:
         channel.send(**answer)
         if answer.get("last"):
             return
+        tidy(given.judge)
         channel.receive()
 
 
@@ -124,12 +126,13 @@ def _answer(
         return {**facts, "word": "not run", "reason": given.why}
     if variant.way == "compiled":
         _compile(kernel, inputs, given.judge)
-    channel.send(phase="run")
-    if watch is not None:
-        watch.programs.clear()
     runner = Runner(given, op, kernel, task.case, task, watch, noted, Path(given.scratch))
-    noted.check()
-    runs = runner.runs()
+    with alone(inputs, given.judge, variant.layouts != "any"):
+        channel.send(phase="run")
+        if watch is not None:
+            watch.programs.clear()
+        noted.check()
+        runs = runner.runs()
     if watch is not None:
         facts["barriers"] = []
         if given.drop_barriers and not any(run.faults for run in runs):

@@ -14,9 +14,8 @@ CHUNK = 1 << 15
 """Elements worked on at a time: they and their truth stay in a core's cache, and torch works on so
 few in one thread, which does not wait for another that a candidate keeps from its core."""
 
-GPU_CHUNK = 1 << 24
-"""The same on a GPU, where each chunk costs launches and waiting, and memory is what limits."""
-
+ON_GPU = 1 << 24
+"""The same on a GPU, where each chunk costs launches and some a wait for their result."""
 BYTES = 1 << 17
 LARGE = 1 << 20
 """Elements from which several threads share them."""
@@ -36,7 +35,7 @@ def summed(
     flats = truth.reshape(-1), moved.reshape(-1), made.view(-1)
 
     def work(part: range) -> None:
-        room = room_for(truth.abs() if truth.is_complex() else truth, part.step)
+        room = room_for(truth.abs() if truth.is_complex() else truth)
         for start in part:
             right, far, out = (t[start : start + part.step] for t in flats)
             size = torch.abs(right, out=room[: out.numel()])
@@ -56,7 +55,7 @@ def add_in_square(total: torch.Tensor, before: torch.Tensor, after: torch.Tensor
     flats = [t.reshape(-1) for t in (total, before, after)]
 
     def work(part: range) -> None:
-        room = room_for(before, part.step)
+        room = room_for(before)
         for start in part:
             most, one, other = (t[start : start + part.step] for t in flats)
             far = apart(other, one, room).nan_to_num_(0.0, 0.0, 0.0)
@@ -65,9 +64,14 @@ def add_in_square(total: torch.Tensor, before: torch.Tensor, after: torch.Tensor
     in_parts(work, total)
 
 
-def room_for(like: torch.Tensor, chunk: int) -> torch.Tensor:
+def chunk_of(like: torch.Tensor) -> int:
+    """Elements worked on at a time where a tensor lies."""
+    return CHUNK if like.device.type == "cpu" else ON_GPU
+
+
+def room_for(like: torch.Tensor) -> torch.Tensor:
     """Memory for the differences of one chunk: fresh memory for each would be most of the time."""
-    return like.new_empty(min(chunk, like.numel()))
+    return like.new_empty(min(chunk_of(like), like.numel()))
 
 
 def apart(one: torch.Tensor, other: torch.Tensor, room: torch.Tensor) -> torch.Tensor:
@@ -87,7 +91,7 @@ def largest_share(
 
     def work(part: range) -> tuple[float, int, float]:
         worst, where, squares = 0.0, 0, 0.0
-        room = room_for(truth, part.step)
+        room = room_for(truth)
         for start in part:
             mine, right, most = (t[start : start + part.step] for t in flats)
             share = apart(mine, right, room).div_(most)
@@ -112,7 +116,7 @@ def all_within(out: torch.Tensor, truth: torch.Tensor, of_truth: float, always: 
     flats = [t.to(truth.device).reshape(-1) for t in (out, truth)]
 
     def work(part: range) -> bool:
-        room = room_for(truth, part.step)
+        room = room_for(truth)
         for start in part:
             mine, right = (t[start : start + part.step] for t in flats)
             most = right.abs().mul_(of_truth).add_(always)
@@ -124,13 +128,10 @@ def all_within(out: torch.Tensor, truth: torch.Tensor, of_truth: float, always: 
 
 
 def in_parts(work: Callable[[range], Result], like: torch.Tensor) -> list[Result]:
-    """What `work` gives for ranges of chunk starts, whose step is the size of a chunk; one a thread
-    where a tensor on the CPU is large."""
+    """What `work` gives for ranges of chunk starts, one a thread where a tensor is large."""
     count, threads = like.numel(), torch.get_num_threads()
-    if like.device.type != "cpu":
-        return [work(range(0, count, GPU_CHUNK))]
-    if count < LARGE or threads == 1:
-        return [work(range(0, count, CHUNK))]
+    if count < LARGE or threads == 1 or like.device.type != "cpu":
+        return [work(range(0, count, chunk_of(like)))]
     size = -(-count // (threads * CHUNK)) * CHUNK
     parts = [range(start, min(start + size, count), CHUNK) for start in range(0, count, size)]
     with ThreadPoolExecutor(threads) as pool:

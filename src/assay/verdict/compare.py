@@ -11,7 +11,7 @@ from ..inputs import dtype_name, dtype_of
 from ..types import Verdict
 from .budget import Expected
 from .buffers import Received, outside
-from .chunks import CHUNK, GPU_CHUNK, largest_share, root_mean, same_bytes
+from .chunks import chunk_of, largest_share, root_mean, same_bytes
 from .protocol import Ran, Shipped
 
 
@@ -228,9 +228,8 @@ def within(out: torch.Tensor, truth: torch.Tensor, allowed: torch.Tensor) -> boo
     if out.shape != truth.shape:
         return False
     flats = [t.to(truth.device).reshape(-1) for t in (out, truth, allowed)]
-    chunk = CHUNK if truth.device.type == "cpu" else GPU_CHUNK
-    for start in range(0, flats[0].numel(), chunk):
-        mine, right, most = (t[start : start + chunk] for t in flats)
+    for start in range(0, flats[0].numel(), step := chunk_of(truth)):
+        mine, right, most = (t[start : start + step] for t in flats)
         if truth.is_floating_point():
             share = torch.sub(mine, right).abs().div_(most)
             if float(share.max()) <= 1.0:

@@ -22,15 +22,16 @@ Both are float64, so what they differ by honestly is some hundred times 1e-16.""
 PLACE = re.compile(r"^output (\d+): ")
 
 
-def check_formula(op: Op, case: Case, seed: int) -> None:
+def check_formula(op: Op, case: Case, seed: int, device: str = "cpu") -> None:
     """Raises OpError if the formula is not the gradient of the forward's reference.
 
-    Judged on saved values as float64 has them, not as the case's dtype rounds them.
+    Judged on saved values as float64 has them, not as the case's dtype rounds them, on `device`.
     """
     join = op.of
     assert join is not None
     forward = join.forward
-    inputs = [widen(x) for x in inputs_of(forward, case, seed)]
+    drawn = inputs_of(forward, case, seed)
+    inputs = [widen(x.to(device) if isinstance(x, torch.Tensor) else x) for x in drawn]
     names = forward.input_names(len(inputs))
     places = [_place(op, names, name) for name in join.wrt]
     for place, name in zip(places, join.wrt):
@@ -67,7 +68,9 @@ def _forward(op: Op, join: Gradient, leaves: list[Any], names: list[str]) -> lis
 def _random(outputs: list[torch.Tensor], seed: int) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     return [
-        torch.randn(outputs[i].shape, dtype=outputs[i].dtype, generator=generator)
+        torch.randn(outputs[i].shape, dtype=outputs[i].dtype, generator=generator).to(
+            outputs[i].device
+        )
         for i in differentiable(outputs)
     ]
 

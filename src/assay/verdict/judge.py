@@ -45,6 +45,13 @@ class Conditions:
     machine: str
     workers: int
     drop_barriers: bool = False
+    beside: int = 1
+    """Operators that are judged at the same time on this machine, and share it."""
+
+    @property
+    def threads(self) -> int:
+        """Threads of each candidate."""
+        return threads_for(self.workers * self.beside)
 
 
 class Oracle:
@@ -60,7 +67,8 @@ class Oracle:
                 "target": msgspec.to_builtins(conditions.target),
                 "op": op,
                 "device": conditions.device,
-                "threads": threads_for(1),  # the candidates wait for it
+                "threads": threads_for(conditions.beside),  # the candidates wait for it
+                "beside": conditions.beside,
             },
             name=self._name,
         )
@@ -217,7 +225,7 @@ class _Judge:
         ]
         args = {"settings": self._settings(scratch), "tasks": tasks}
         self._scratch = Path(scratch)
-        env = {"OMP_NUM_THREADS": str(threads_for(self.conditions.workers)), **self.here.env}
+        env = {"OMP_NUM_THREADS": str(self.conditions.threads), **self.here.env}
         with self.session.child(
             "assay.verdict.candidate:main", args, name=self.name, env=env
         ) as child:
@@ -255,7 +263,7 @@ class _Judge:
                 arch=c.arch,
                 seed=c.seed,
                 budget=c.budget,
-                threads=threads_for(c.workers),
+                threads=c.threads,
                 scratch=scratch,
                 drop_barriers=c.drop_barriers,
                 why=f"{self.here.reason}: compiled for {c.arch}, not run",

@@ -15,12 +15,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy
 import torch
 
-from .buffers import raw_of
+from .buffers import raw_of, sparse
 from .chunks import same_bytes
 
 STILL_WRITTEN = "output {} was still being written when the call returned"
@@ -32,8 +31,9 @@ MOST_SECONDS = 0.2
 """How long to wait for threads that a call left behind; idle workers of a pool never end."""
 STEP_SECONDS = 0.001
 TASKS = Path("/proc/self/task")
-BUSY_CYCLES = 40_000_000
-"""For torch.cuda._sleep: about 20 ms."""
+BUSY_SECONDS = 0.02
+SPIN_CYCLES = 40_000_000
+"""For torch.cuda._sleep: as long."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +86,28 @@ def busy(device: str, inputs: list[torch.Tensor], poison: int) -> Iterator[None]
 
     Until then they hold poison.
     """
-    blocks = {x.untyped_storage().data_ptr(): raw_of(x, True) for x in inputs}
-    values: list[Any] = [(block, block.clone()) for block in blocks.values()]
-    for block in blocks.values():
-        block.fill_(poison)
+    places = _places(inputs)
+    values = [(place, place.clone(memory_format=torch.contiguous_format)) for place in places]
+    for place in places:
+        place.copy_(_pattern(place, poison))
     torch.cuda.synchronize(device)
+    end = time.monotonic() + BUSY_SECONDS
     with torch.cuda.stream(torch.cuda.Stream(device)):
-        torch.cuda._sleep(BUSY_CYCLES)
-        for block, value in values:
-            block.copy_(value)
+        torch.cuda._sleep(SPIN_CYCLES)
+        for place, value in values:
+            place.copy_(value)
         yield
+    time.sleep(max(0.0, end - time.monotonic()))  # to wait for the GPU takes a core meanwhile
+
+
+def _places(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The memory of the inputs, each once: the whole block, or where that has gigabytes of nothing
+    between the elements of a tensor, these alone."""
+    blocks = {x.untyped_storage().data_ptr(): x if sparse(x) else raw_of(x, True) for x in inputs}
+    return list(blocks.values())
+
+
+def _pattern(place: torch.Tensor, poison: int) -> torch.Tensor:
+    """One element all of whose bytes are the poison."""
+    raw = torch.full((place.element_size(),), poison, dtype=torch.uint8, device=place.device)
+    return raw.view(place.dtype)

@@ -8,6 +8,7 @@ Out: {specs: [...]}, {strengths: [...]}, {zoo: [...]},
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections import OrderedDict
 from functools import partial
@@ -16,11 +17,12 @@ from typing import Any
 import msgspec
 import torch
 
+from ..build import Specs
 from ..describe import case_facts, variant_facts
 from ..errors import AssayError, OpError
 from ..faults import told
 from ..inputs import dtype_name, inputs_of, tensor_bytes
-from ..op import Op
+from ..op import Op, supported
 from ..processes.channel import Channel
 from ..target import Target, load_op
 from ..types import Case, Verdict
@@ -32,20 +34,20 @@ from .joined import as_gradient, check_formula
 from .picture import beyond, pictured
 from .precision import class_of, explained
 from .protocol import Ran
+from .room import kept_bytes, tidy
 from .strength import strengths
 from .tamper import taken
 from .watched import watched
 from .zoo import hostile, unasked
 
-KEEP_BYTES, KEEP_SHARE = 4 << 30, 0.25
-"""Truths kept for variants that are still to come to a case: at least so many bytes, on a GPU at
-least this share of its memory."""
 FREE_SHARE = 0.4
 """Most of the free GPU memory that a truth may take before it is computed on the CPU."""
 
 
-def main(channel: Channel, target: dict, op: str, device: str, threads: int) -> None:
-    """Answers until the parent closes the channel."""
+def main(
+    channel: Channel, target: dict, op: str, device: str, threads: int, beside: int = 1
+) -> None:
+    """Answers until the parent closes the channel. beside: oracles that share the device."""
     torch.set_num_threads(threads)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
@@ -56,7 +58,7 @@ def main(channel: Channel, target: dict, op: str, device: str, threads: int) -> 
         assert message is not None
         try:
             if oracle is None:
-                oracle = Oracle(load_op(msgspec.convert(target, Target), op), device)
+                oracle = Oracle(load_op(msgspec.convert(target, Target), op), device, beside)
                 tampered = noted.changed()
             judges = message["do"] == "judge"
             answer = {} if judges and tampered else oracle.answer(message)
@@ -66,6 +68,7 @@ def main(channel: Channel, target: dict, op: str, device: str, threads: int) -> 
                 detail = f"{tampered}, in the process that knows the truth"
                 answer = {"verdict": {"word": "tampered", "detail": detail}}
             channel.send(**answer)
+            tidy(device)
         except AssayError as error:
             channel.send(mistake=str(error))
         except torch.cuda.OutOfMemoryError as error:
@@ -75,8 +78,11 @@ def main(channel: Channel, target: dict, op: str, device: str, threads: int) -> 
 class Oracle:
     """Knows the truth of one Op, and keeps the last few."""
 
-    def __init__(self, op: Op, device: str):
+    def __init__(self, op: Op, device: str, beside: int = 1):
         self.op, self.device = op, device
+        self._keep = kept_bytes(device, beside)
+        self._specs: dict[tuple[str, int, int], Specs] = {}
+        """Shapes and dtypes of outputs: of every case whose truth was once known."""
         self._kept: OrderedDict[tuple[str, int, int], Known] = OrderedDict()
         self._joined: set[tuple[str, int]] = set()
         """Cases for which a gradient's formula was found to be its forward's."""
@@ -91,7 +97,10 @@ class Oracle:
             return {"zoo": self.zoo(cases, tuple(message["near"]), message["seed"])}
         if message["do"] == "specs":
             case = msgspec.convert(message["case"], Case)
-            specs = output_specs(self.op, inputs_of(self.op, case, message["seed"]), case)
+            specs = self._specs.get((case.label, case.seed, message["seed"]))
+            if specs is None:
+                inputs = inputs_of(self.op, case, message["seed"])
+                specs = output_specs(self.op, inputs, case)
             return {"specs": [{"shape": list(s), "dtype": dtype_name(d)} for s, d in specs]}
         runs = [msgspec.convert(r, Ran) for r in message["runs"]]
         case = msgspec.convert(message["case"], Case)
@@ -213,7 +222,7 @@ class Oracle:
                 runs = [self._known(one.case, s) for s in (seed, seed + 1)]
                 why = unasked(one, [(k.inputs, k.expected) for k in runs], self.op)
             except Exception as error:  # noqa: BLE001 - whatever the Op's functions raise is told
-                why = told(error)
+                why = supported(self.op, one.case) or told(error)
             case = msgspec.to_builtins(one.case)
             found.append(
                 {"case": case, "why": why} if why else {"facts": msgspec.to_builtins(facts)}
@@ -230,21 +239,27 @@ class Oracle:
             self._kept.move_to_end(key)
             return self._kept[key]
         inputs = inputs_of(self.op, case, seed)
-        if self.op.of is not None and not case.zoo and (case.label, case.seed) not in self._joined:
-            check_formula(self.op, case, seed)
-            self._joined.add((case.label, case.seed))
-        known = Known(self.op, case, inputs, self._place(inputs))
-        self._kept[key] = known
-        while len(self._kept) > 2 and sum(k.bytes for k in self._kept.values()) > self._most:
+        known = self._worked_out(case, inputs, seed)
+        self._kept[key], self._specs[key] = known, known.specs
+        while len(self._kept) > 2 and sum(k.bytes for k in self._kept.values()) > self._keep:
             self._kept.popitem(last=False)
         return known
 
-    @functools.cached_property
-    def _most(self) -> int:
-        if not self.device.startswith("cuda"):
-            return KEEP_BYTES
-        _, whole = torch.cuda.mem_get_info(self.device)
-        return max(KEEP_BYTES, int(KEEP_SHARE * whole))
+    def _worked_out(self, case: Case, inputs: tuple[Any, ...], seed: int) -> Known:
+        """On the CPU, too, where others have the GPU's memory: the truth is the same."""
+        place = self._place(inputs)
+        try:
+            return self._known_at(place, case, inputs, seed)
+        except torch.cuda.OutOfMemoryError:
+            self._kept.clear()
+            torch.cuda.empty_cache()
+        return self._known_at("cpu", case, inputs, seed)
+
+    def _known_at(self, place: str, case: Case, inputs: tuple[Any, ...], seed: int) -> Known:
+        if self.op.of is not None and not case.zoo and (case.label, case.seed) not in self._joined:
+            check_formula(self.op, case, seed, place)
+            self._joined.add((case.label, case.seed))
+        return Known(self.op, case, inputs, place)
 
     def _place(self, inputs: tuple[Any, ...]) -> str:
         """Where the truth is computed: on the GPU if it fits there with its float64 copies."""
@@ -285,9 +300,10 @@ class Known:
 
     def __init__(self, op: Op, case: Case, inputs: tuple[Any, ...], device: str):
         self.inputs = inputs
-        self.specs = output_specs(op, inputs, case)
         self._op, self._device = op, device
-        self.truth: Truth = truth_of(op, self._there(), self.specs)
+        there = self._there()
+        self.specs: Specs = output_specs(op, there, case)
+        self.truth: Truth = truth_of(op, there, self.specs)
         self._dtypes = [x.dtype for x in inputs if isinstance(x, torch.Tensor)]
         self._check_specs(op)
 
@@ -297,6 +313,13 @@ class Known:
     @functools.cached_property
     def expected(self) -> Expected:
         """The truth and what is allowed, which costs several times as much."""
+        try:
+            return budgeted(self._op, self._there(), self.truth)
+        except torch.cuda.OutOfMemoryError:
+            torch.cuda.empty_cache()
+        self._device = "cpu"
+        outputs = tuple(t.cpu() for t in self.truth.outputs)
+        self.truth = dataclasses.replace(self.truth, outputs=outputs)
         return budgeted(self._op, self._there(), self.truth)
 
     def _check_specs(self, op: Op) -> None:

@@ -17,10 +17,11 @@ from typing import Any
 
 import msgspec
 
+from ..choosing import chosen
 from ..clock.schedule import Timer
 from ..describe import CaseFacts, OpFacts, VariantFacts, label
 from ..errors import AssayError, TargetError
-from ..pipeline import Progress, Request, chosen, known_of, stamped, weakened
+from ..pipeline import Progress, Request, known_of, stamped, weakened
 from ..processes import Ended
 from ..session import Session, Stopped
 from ..types import Case, Machine, Row, Strength, replace

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import hardware
 from ..errors import LaunchError
+from ..types import Compiled
 from .cuda import Built
 from .launch import Launch, arguments, check_geometry, check_shared, configured_as, type_of
 
@@ -57,9 +58,15 @@ class Module:
         kernel, parameters, facts = self._kernel(launch.name)
         check_geometry(launch)
         check_shared(launch, facts.shared_bytes, facts.arch)
-        if launch.shared + (facts.shared_bytes or 0) > hardware.SHARED_DEFAULT:
-            kernel.attributes.max_dynamic_shared_size_bytes = launch.shared
-        return kernel.handle, parameters, self._device.set_current
+        self._allow(kernel, launch, facts)
+        return handle_of(kernel), parameters, self._device.set_current
+
+    def _allow(self, kernel: Any, launch: Launch, facts: Compiled) -> None:
+        """Lets it have as much shared memory as it asks for, where that is more than usual."""
+        over = launch.shared + (facts.shared_bytes or 0) > hardware.SHARED_DEFAULT
+        if over and self._allowed.get(launch.name, 0) < launch.shared:
+            allow_shared(kernel, launch.shared, self._device.device_id)
+            self._allowed[launch.name] = launch.shared
 
     def __getitem__(self, name: str) -> Any:
         kernel, parameters, facts = self._kernel(name)
@@ -70,22 +77,20 @@ class Module:
             check_shared(launch, facts.shared_bytes, facts.arch)
 
             def launched(*args: Any) -> None:
-                over = launch.shared + (facts.shared_bytes or 0) > hardware.SHARED_DEFAULT
-                self._launch(kernel, launch, [*arguments(name, args, parameters)], over)
+                passed = [*arguments(name, args, parameters)]
+                self._allow(kernel, launch, facts)
+                self._launch(kernel, launch, passed)
 
             return launched
 
         return configured
 
-    def _launch(self, kernel: Any, launch: Launch, args: list[Any], over: bool) -> None:
+    def _launch(self, kernel: Any, launch: Launch, args: list[Any]) -> None:
         import torch
         from cuda.core import LaunchConfig
         from cuda.core import launch as start
 
         current = torch.cuda.current_stream(self._on)
-        if over and self._allowed.get(launch.name, 0) < launch.shared:
-            allow_shared(kernel, launch.shared, self._device.device_id)
-            self._allowed[launch.name] = launch.shared
         if launch.early and torch.cuda.get_device_capability(self._on) >= EARLY_FROM:
             start_early(kernel, launch, args, current.cuda_stream)
             return
@@ -96,6 +101,11 @@ class Module:
         start(stream, config, kernel, *args)
 
 
+def handle_of(kernel: Any) -> Any:
+    """The driver's handle of a cuda.core kernel, which older versions keep to themselves."""
+    return getattr(kernel, "handle", None) or kernel._handle
+
+
 def allow_shared(kernel: Any, shared: int, device: int) -> None:
     """Lets a block of a cuda.core kernel have so many bytes of dynamic shared memory.
 
@@ -104,7 +114,7 @@ def allow_shared(kernel: Any, shared: int, device: int) -> None:
     from cuda.bindings import driver
 
     attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    handle = getattr(kernel, "handle", None) or kernel._handle
+    handle = handle_of(kernel)
     if isinstance(handle, driver.CUfunction):
         (status,) = driver.cuFuncSetAttribute(handle, attribute, shared)
     else:
@@ -131,7 +141,7 @@ def start_early(kernel: Any, launch: Launch, args: list[Any], stream: int) -> No
     config.attrs, config.numAttrs = [attribute], 1
     packed = [_packed(value) for value in args]
     table = (ctypes.c_void_p * max(1, len(packed)))(*map(ctypes.addressof, packed))
-    handle = driver.CUfunction(int(getattr(kernel, "handle", None) or kernel._handle))
+    handle = driver.CUfunction(int(handle_of(kernel)))
     (status,) = driver.cuLaunchKernelEx(config, handle, ctypes.addressof(table), 0)
     if status != driver.CUresult.CUDA_SUCCESS:
         raise LaunchError(f"{launch.name}: the driver refuses to launch it: {status.name}")

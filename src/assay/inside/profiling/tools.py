@@ -109,7 +109,12 @@ def ncu(ncu_path: str, program: Program, report: Path, place: int | None = None)
     if refused(made.text):
         raise NotRun(forbidden())
     if made.code or not kept.is_file():
-        raise NotRun(f"ncu ended with {made.code}, its last words: {made.last}")
+        log = report.with_suffix(".log")
+        log.write_text(made.text)
+        raise NotRun(
+            f"ncu ended with {made.code}, its last words: {made.last}; all of them are in {log}. A "
+            "GPU's counters serve one profiler at a time: is there another one on it?"
+        )
     page = _run(ncu_page(ncu_path, report))
     if page.code:
         raise NotRun(f"ncu could not print {kept}: {page.last}")

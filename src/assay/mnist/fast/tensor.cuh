@@ -82,6 +82,7 @@ __device__ __forceinline__ void add(float4& sum, const float4& v) {
 }
 // Fours of floats at from, from + stride, ... (count of them) added up in this order. AT_ONCE loads
 // are on their way together, also where there are fewer: a loop's remainder would wait for each alone.
+// Plain loads: those of __ldg are not promised to come behind griddepcontrol.wait.
 template <int AT_ONCE>
 __device__ __forceinline__ float4 sum_fours(const float* from, i64 stride, int count) {
   float4 sum = make_float4(0.f, 0.f, 0.f, 0.f);

@@ -6,54 +6,26 @@ h = (x - mean) rstd and g = dy w, mean(...) over a channel, the gradients are
     dx = rstd (g - mean(g) - h mean(g h))      dw = sum dy h      db = sum dy
 
 A channel is too long for one block: several blocks each find mean and squares of their part, about
-a value of their own so that no digits cancel, and every block that writes puts the parts together
-in one fixed order. So x is read twice, and the gradient reads x and dy twice.
+the mean of a few of their values so that no digits cancel, and every block that writes puts the
+parts together in one fixed order. So x is read twice, and the gradient reads x and dy twice.
 """
 
 import torch
 import torch.nn.functional as F
 
-from assay.inputs import dtype_of
 from assay.op import Op
 
-from ..launching import multiprocessors, widened
+from ..images import gradient, norm
+from ..launching import accumulator, multiprocessors
 
-
-def reference(x, w, b):
-    over, kind = (0, 2, 3), x.dtype
-    x, w, b = widened(x, w, b)
-    mean = x.mean(over, keepdim=True)
-    rstd = ((x - mean).square().mean(over, keepdim=True) + 1e-5).rsqrt()
-    return ((x - mean) * rstd * w[:, None, None] + b[:, None, None]).to(kind)
-
-
-def inputs(make, b, c, h, w, dtype):
-    x = make.normal(b, c, h, w, dtype=dtype, mean=0.5)
-    return x, make.normal(c, dtype=dtype, mean=1, std=0.2), make.normal(c, dtype=dtype)
+OVER = (0, 2, 3)
 
 
 def supports(b, h, w):
     return b * h * w > 1 or "one value has no variance"
 
 
-batchnorm2d: Op = Op(
-    "batchnorm2d",
-    reference,
-    inputs,
-    flops=lambda b, c, h, w: 8 * b * c * h * w,
-    bytes=lambda b, c, h, w, dtype: (2 * b * c * h * w + 2 * c) * dtype_of(dtype).itemsize,
-    supports=supports,
-    # Squares that overflow; and PyTorch's own, which multiplies by w before it subtracts.
-    excludes=("x:huge", "w:inf"),
-    cases=[
-        dict(b=2, c=1, h=2, w=2, dtype="float32"),
-        dict(b=3, c=5, h=7, w=11, dtype="float16"),
-        dict(b=4, c=6, h=14, w=14, dtype="float32"),
-        dict(b=4, c=6, h=14, w=14, dtype="bfloat16"),
-        dict(b=64, c=32, h=56, w=56, dtype="float32"),
-        dict(b=64, c=32, h=56, w=56, dtype="bfloat16"),
-    ],
-)
+batchnorm2d: Op = norm("batchnorm2d", OVER, supports)
 
 
 def exact(c, dtype):
@@ -68,24 +40,7 @@ def by_torch(x, w, b):
     return F.batch_norm(x, None, None, w, b, True, 0.0, 1e-5)
 
 
-def formula(dy, x, w):
-    over, kind = (0, 2, 3), x.dtype
-    dy, x, w = widened(dy, x, w)
-    mean = x.mean(over, keepdim=True)
-    rstd = ((x - mean).square().mean(over, keepdim=True) + 1e-5).rsqrt()
-    h, g = (x - mean) * rstd, dy * w[:, None, None]
-    dx = rstd * (g - g.mean(over, keepdim=True) - h * (g * h).mean(over, keepdim=True))
-    return dx.to(kind), (dy * h).sum(over).to(kind), dy.sum(over).to(kind)
-
-
-batchnorm2d_grad = batchnorm2d.gradient(
-    formula,
-    saves=("x", "w"),
-    wrt=("x", "w", "b"),
-    excludes=("dy:inf", "dy:masked"),  # sums of it are moved to the mean: inf - inf
-    flops=lambda b, c, h, w: 15 * b * c * h * w,
-    bytes=lambda b, c, h, w, dtype: (3 * b * c * h * w + 3 * c) * dtype_of(dtype).itemsize,
-)
+batchnorm2d_grad = gradient(batchnorm2d, OVER)
 
 BLOCK = 256
 EACH = 8
@@ -99,8 +54,7 @@ def parts_of(x):
 
 
 def partial(x, kinds, parts):
-    wide = torch.float64 if x.dtype is torch.float64 else torch.float32
-    return torch.empty(x.shape[1], parts, kinds, dtype=wide, device=x.device)
+    return torch.empty(x.shape[1], parts, kinds, dtype=accumulator(x), device=x.device)
 
 
 @batchnorm2d.launcher("cuda/split", source="batchnorm2d.cu")

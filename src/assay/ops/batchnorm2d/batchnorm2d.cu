@@ -4,8 +4,8 @@
 //                                 and squares about it; the gradient also sums dy and dy (x - mean)
 // batchnorm2d_write, _grad_write  the same blocks put the parts together and write their images
 //
-// Within a block the squares are taken about the first value that it meets, and then moved to its
-// mean: sum (x - k)^2 - n (mean - k)^2 cancels little, for k is one of the values.
+// Within a block the squares are taken about the mean of 32 values of its first image, and then moved
+// to its own mean: sum (x - k)^2 - n (mean - k)^2 cancels little, for k is near the mean.
 //
 // shapes  x, y, dx, dy: (batch, channels, plane); w, b, dw, db: channels; kept: (channels, parts, 3
 //         or 5)
@@ -29,8 +29,8 @@ __global__ void __launch_bounds__(BLOCK)
                       long long plane, int parts) {
   using A = assay::accumulator<T>;
   const Own own(parts);
-  const A about = assay::to_float(x[(static_cast<long long>(own.part) * channels + own.channel) *
-                                    plane]);
+  const A about = assay::near_mean(
+      x + (static_cast<long long>(own.part) * channels + own.channel) * plane, plane);
   A sum = 0, squares = 0;
   for (int image = own.part; image < batch; image += parts) {
     const long long at = (static_cast<long long>(image) * channels + own.channel) * plane;
@@ -84,8 +84,8 @@ __global__ void __launch_bounds__(BLOCK)
                            int channels, long long plane, int parts) {
   using A = assay::accumulator<T>;
   const Own own(parts);
-  const A about = assay::to_float(x[(static_cast<long long>(own.part) * channels + own.channel) *
-                                    plane]);
+  const A about = assay::near_mean(
+      x + (static_cast<long long>(own.part) * channels + own.channel) * plane, plane);
   A sum = 0, squares = 0, of_g = 0, of_gd = 0;
   for (int image = own.part; image < batch; image += parts) {
     const long long at = (static_cast<long long>(image) * channels + own.channel) * plane;

@@ -14,47 +14,19 @@ of a channel in one fixed order.
 import torch
 import torch.nn.functional as F
 
-from assay.inputs import dtype_of
 from assay.op import Op
 
-from ..launching import blocks, widened
+from ..images import gradient, norm
+from ..launching import accumulator, blocks
 
-
-def reference(x, w, b):
-    over, kind = (2, 3), x.dtype
-    x, w, b = widened(x, w, b)
-    mean = x.mean(over, keepdim=True)
-    rstd = ((x - mean).square().mean(over, keepdim=True) + 1e-5).rsqrt()
-    return ((x - mean) * rstd * w[:, None, None] + b[:, None, None]).to(kind)
-
-
-def inputs(make, b, c, h, w, dtype):
-    x = make.normal(b, c, h, w, dtype=dtype, mean=0.5)
-    return x, make.normal(c, dtype=dtype, mean=1, std=0.2), make.normal(c, dtype=dtype)
+OVER = (2, 3)
 
 
 def supports(h, w):
     return h * w > 1 or "one value has no variance"
 
 
-instancenorm2d: Op = Op(
-    "instancenorm2d",
-    reference,
-    inputs,
-    flops=lambda b, c, h, w: 8 * b * c * h * w,
-    bytes=lambda b, c, h, w, dtype: (2 * b * c * h * w + 2 * c) * dtype_of(dtype).itemsize,
-    supports=supports,
-    # Squares that overflow; and PyTorch's own, which multiplies by w before it subtracts.
-    excludes=("x:huge", "w:inf"),
-    cases=[
-        dict(b=2, c=1, h=2, w=2, dtype="float32"),
-        dict(b=3, c=5, h=7, w=11, dtype="float16"),
-        dict(b=4, c=6, h=14, w=14, dtype="float32"),
-        dict(b=4, c=6, h=14, w=14, dtype="bfloat16"),
-        dict(b=64, c=32, h=56, w=56, dtype="float32"),
-        dict(b=64, c=32, h=56, w=56, dtype="bfloat16"),
-    ],
-)
+instancenorm2d: Op = norm("instancenorm2d", OVER, supports)
 
 
 def exact(b, c, dtype):
@@ -69,32 +41,14 @@ def by_torch(x, w, b):
     return F.instance_norm(x, weight=w, bias=b, eps=1e-5)
 
 
-def formula(dy, x, w):
-    over, kind = (2, 3), x.dtype
-    dy, x, w = widened(dy, x, w)
-    mean = x.mean(over, keepdim=True)
-    rstd = ((x - mean).square().mean(over, keepdim=True) + 1e-5).rsqrt()
-    h, g = (x - mean) * rstd, dy * w[:, None, None]
-    dx = rstd * (g - g.mean(over, keepdim=True) - h * (g * h).mean(over, keepdim=True))
-    return dx.to(kind), (dy * h).sum((0, 2, 3)).to(kind), dy.sum((0, 2, 3)).to(kind)
-
-
-instancenorm2d_grad = instancenorm2d.gradient(
-    formula,
-    saves=("x", "w"),
-    wrt=("x", "w", "b"),
-    excludes=("dy:inf", "dy:masked"),  # sums of it are moved to the mean: inf - inf
-    flops=lambda b, c, h, w: 15 * b * c * h * w,
-    bytes=lambda b, c, h, w, dtype: (3 * b * c * h * w + 3 * c) * dtype_of(dtype).itemsize,
-)
+instancenorm2d_grad = gradient(instancenorm2d, OVER)
 
 BLOCK = 256
 
 
 def sums_of(x):
     """Of each plane: sum dy h and sum dy."""
-    wide = torch.float64 if x.dtype is torch.float64 else torch.float32
-    return torch.empty(x.shape[0], x.shape[1], 2, dtype=wide, device=x.device)
+    return torch.empty(x.shape[0], x.shape[1], 2, dtype=accumulator(x), device=x.device)
 
 
 @instancenorm2d.launcher("cuda", source="instancenorm2d.cu")

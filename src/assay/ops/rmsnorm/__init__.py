@@ -12,7 +12,7 @@ from assay.inputs import dtype_of
 from assay.op import Op
 
 from .. import norms
-from ..launching import widened
+from ..launching import accumulator, widened
 from ..rows import by_pieces, by_rows, few_long, streamable, streamed
 
 
@@ -102,8 +102,7 @@ def gradient_by_triton(dx, dw, dy, x, w, BLOCK):
     rows, n = x.shape
     if not n:
         return
-    wide = torch.float64 if x.dtype is torch.float64 else torch.float32
-    kept = torch.empty(rows, dtype=wide, device=x.device)
+    kept = torch.empty(rows, dtype=accumulator(x), device=x.device)
     if rows:
         gradient_kernel[(rows,)](dx, kept, dy, x, w, n, BLOCK, num_warps=8)
     columns_kernel[((n + 31) // 32,)](dw, kept, dy, x, rows, n, 32, 32)

@@ -5,7 +5,7 @@ import torch
 from assay.inputs import dtype_name, dtype_of
 from assay.op import Op
 
-from ..launching import blocks, multiprocessors, numba_has, tile_of
+from ..launching import accumulator, blocks, multiprocessors, numba_has, tile_of
 
 BLOCK, UNROLL = 512, 4
 EACH = 4
@@ -42,10 +42,6 @@ sum: Op = Op(
 
 # Of x it needs the shape alone.
 sum_grad = sum.gradient(lambda dy, x: dy.expand_as(x).clone(), saves="x", wrt="x")
-
-
-def accumulator(x):
-    return torch.float64 if x.dtype is torch.float64 else torch.float32
 
 
 @sum.launcher("cuda/two_stages", source="row_sum.cu")

@@ -1,0 +1,90 @@
+"""Norms: statistics of a part that begins far from its mean; windows at the edges of an image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import assay
+from assay.types import Row
+
+FIRST_IS_FAR = """
+import assay
+from assay.ops.{op} import {op} as forward, {op}_grad as backward, {launcher}
+
+usual, reference = forward.inputs, {direction}.reference
+del forward, backward  # else they are judged too
+
+def inputs(make, **case):
+    made = usual(make, **case)
+    made[0][{first}] = 12.0
+    return {given}
+
+op = assay.Op("first_is_far", reference, inputs, cases=[dict({case}, dtype="float32")])
+op.launcher("cuda/split", source="{op}.cu")({launcher})
+"""
+PLANES = {"op": "batchnorm2d", "first": ":, :, 0, 0", "case": "b=3, c=6, h=14, w=14"}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {**PLANES, "given": "made", "direction": "forward", "launcher": "by_cuda"},
+        pytest.param(
+            {
+                **PLANES,
+                "given": "(make.normal(*made[0].shape), *made[:2])",
+                "direction": "backward",
+                "launcher": "gradient_by_cuda",
+            },
+            marks=pytest.mark.full,
+        ),
+        pytest.param(
+            {
+                "op": "layernorm",
+                "first": ":, 0",
+                "case": "rows=1, n=4096",
+                "given": "made",
+                "direction": "forward",
+                "launcher": "by_cuda_split",
+            },
+            marks=pytest.mark.full,
+        ),
+    ],
+    ids=["batchnorm2d", "batchnorm2d_grad", "layernorm"],
+)
+def test_a_part_that_begins_far_from_its_mean_keeps_its_digits(
+    judge: Callable[..., list[Row]], parts: dict[str, str]
+) -> None:
+    (row,) = [r for r in judge(FIRST_IS_FAR.format(**parts), variants=("cuda*",))]
+    assert (row.word, row.reason) == ("right", "")
+    assert row.verdict is not None
+    assert row.verdict.worst is not None
+    assert row.verdict.worst < 0.7, "of what rounding allows"
+
+
+@pytest.mark.parametrize("size", [1, 4, 5, 9])
+def test_a_window_at_an_edge_holds_what_lies_in_the_image(size: int) -> None:
+    """The references against PyTorch's own, and against windows cut out by hand."""
+    x = torch.randn(2, 6, 5, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    ours = assay.ops.lrn.op.reference(x, size, 1.0, 0.75, 2.0)
+    torch.testing.assert_close(ours, F.local_response_norm(x, size, 1.0, 0.75, 2.0))
+    if size % 2 == 0:
+        assert "in its middle" in assay.ops.lcn.op.supports(h=5, w=7, size=size)
+        return
+
+    def means(values: torch.Tensor) -> torch.Tensor:
+        made, half = torch.empty_like(values), size // 2
+        for r in range(5):
+            for c in range(7):
+                rows, columns = (slice(max(0, i - half), i + half + 1) for i in (r, c))
+                made[..., r, c] = values[..., rows, columns].mean((-2, -1))
+        return made
+
+    centred = x - means(x)
+    expected = centred / means(centred.square()).sqrt().clamp(min=0.5)
+    torch.testing.assert_close(assay.ops.lcn.op.reference(x, size, 0.5), expected)
