@@ -67,6 +67,23 @@ def test_a_graph_of_a_burst_is_its_steps_bit_for_bit(digits: Data) -> None:
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.parametrize("batch", [64, 257, 1024])
+def test_kernels_that_start_early_train_bit_for_bit_as_those_that_wait(
+    digits: Data, batch: int
+) -> None:
+    parameters, (images, labels) = initial(Sizes(), 2), placed(digits)
+    course = bench.course(images, labels, batch, 0.05)
+    early, late = FastSteps(parameters, course), FastSteps(parameters, course, early=False)
+    for seed in range(30):
+        g = torch.Generator().manual_seed(seed)
+        course.order.copy_(torch.randint(len(images), course.order.shape, generator=g))
+        early.run()
+        late.run()
+        torch.cuda.synchronize()
+        assert torch.equal(early.losses, late.losses), seed
+        assert digest(early.parameters) == digest(late.parameters), seed
+
+
 def test_the_fast_step_races_pytorch_at_a_small_batch(digits: Data) -> None:
     names = ["fast", "eager + graph", "eager channels_last + graph"]
     result = racing.race(digits, batch=64, steps=200, peers=names)

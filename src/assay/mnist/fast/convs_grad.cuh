@@ -26,15 +26,37 @@ __device__ __forceinline__ void put_turned(float* turned, const float* stage) {
 struct ConvsShared {
   float weights[C2 * K2], turned[C2 * K2];
   float a[C1 * PS], dy[C2 * PS], dz[C1 * ZS];
-  float x[XSIZE], known[64], to_dy[3 * C2], scratch[16 * 64];
+  float x[XSIZE], values[VALUES], known[64], to_dy[3 * C2];
   double sums[64];
+  i64 image;             // of the digit after the next
+  u32 word[PIXELS / 4];  // of the next digit; each thread sends and reads its own
   unsigned char chosen[C1 * W1];
 };
+static_assert(sizeof(ConvsShared) == 111736, "as step.CONVS_SHARED says; two fit a multiprocessor");
 
-// dy of the second convolution of one digit, from its y and the dz of its pooled winners.
+// dy = to_dy[0] dz - (to_dy[1] y + to_dy[2]), each for all channels, from the sums of dz and dz normal.
+struct ToDy {
+  float scale, mean, rstd;  // of channel threadIdx.x % C2
+
+  __device__ __forceinline__ explicit ToDy(const float* known2) {
+    const int c = threadIdx.x % C2;
+    scale = known2[SCALE2 + c], mean = known2[MEAN2 + c], rstd = known2[RSTD2 + c];
+  }
+  __device__ __forceinline__ void put(float* to_dy, const double* sums, int batch) const {
+    if (threadIdx.x >= C2) return;
+    const int c = threadIdx.x;
+    const float count = float(batch) * W1;
+    const float middle = float(sums[c]) / count, slope = float(sums[C2 + c]) / count;
+    to_dy[c] = scale;
+    to_dy[C2 + c] = scale * slope * rstd;
+    to_dy[2 * C2 + c] = scale * (middle - slope * rstd * mean);
+  }
+};
+
+// dy of the second convolution of one digit, from its y and the dz of its pooled winners, which lie in
+// s.dz until those of the first block do.
 __device__ __forceinline__ void put_dy(ConvsShared& s, const SecondConv& second,
-                                       const float (&y)[EACH][2][4], const float* dz,
-                                       const float (&sign)[2]) {
+                                       const float (&y)[EACH][2][4], const float (&sign)[2]) {
   float scale[2], slope[2], middle[2];
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
@@ -51,7 +73,7 @@ __device__ __forceinline__ void put_dy(ConvsShared& s, const SecondConv& second,
       const float v[4] = {y[e][0][2 * i], y[e][0][2 * i + 1], y[e][1][2 * i], y[e][1][2 * i + 1]};
       float best;
       const int found = winner(v, sign[i], best);
-      const float g = scale[i] * dz[o * W2 + window];
+      const float g = scale[i] * s.dz[o * W2 + window];
       float* to = s.dy + o * PS + at_pixel(2 * line, 2 * second.column());
       float d[4];
 #pragma unroll
@@ -196,27 +218,18 @@ __device__ __forceinline__ void add_first_grad(float (&c)[2][4], const ConvsShar
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
     convs_grad(float* parts_k, float* parts_1, float* sums2, const float* dz, const float* parts2,
                int rows, const float* known1, const float* known2, const float* parameters,
-               const unsigned char* images, const i64* order, const int* step, int advance,
-               int batch) {
+               const unsigned char* images, const i64* order, int batch) {
   extern __shared__ __align__(16) unsigned char memory[];
   ConvsShared& s = *reinterpret_cast<ConvsShared*>(memory);
   static_assert(C2 * OS <= C2 * PS, "staged weights fit in dy");
-  stage_weights(s.dy, parameters);
-  wait_for_the_last();
-  let_the_next_start();
-  const Digits digits{images, nullptr, order, *step - advance, batch};
-  u32 word = digits.word(blockIdx.x);
-  sum_rows<64>(s.sums, s.scratch, parts2, rows);
-  if (threadIdx.x < C2) {
-    const int c = threadIdx.x;
-    const float count = float(batch) * W1, scale = known2[SCALE2 + c];
-    const float middle = float(s.sums[c]) / count, slope = float(s.sums[C2 + c]) / count;
-    s.to_dy[c] = scale;
-    s.to_dy[C2 + c] = scale * slope * known2[RSTD2 + c];
-    s.to_dy[2 * C2 + c] = scale * (middle - slope * known2[RSTD2 + c] * known2[MEAN2 + c]);
-  }
-  if (blockIdx.x == 0 && threadIdx.x < 64) sums2[threadIdx.x] = float(s.sums[threadIdx.x]);
+  Staged(parameters).put(s.dy);
+  put_values(s.values);
+  const Digits digits{images, nullptr, order, __float_as_int(known1[NOW]), batch};
+  digits.send_word(s.word, digits.image(blockIdx.x));
+  sent();
+  const i64 second_image = digits.image(blockIdx.x + gridDim.x);
   if (threadIdx.x < 64) s.known[threadIdx.x] = known1[threadIdx.x];
+  __syncthreads();
   put_weights(s.weights, s.dy);
   put_turned(s.turned, s.dy);
   __syncthreads();
@@ -231,18 +244,34 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
 #pragma unroll
   for (int i = 0; i < 2; ++i)
     sign[i] = sign_of(parameters[BN2_W + second.tile * 16 + second.row + i * 8]);
+  const auto begin = [&](i64 next) {  // a digit, so far as it needs nothing of `hidden_grad`
+    wait_for_sent<0>();
+    put_word(s.x, threadIdx.x < PIXELS / 4 ? s.word[threadIdx.x] : 0, s.values);
+    __syncthreads();
+    digits.send_word(s.word, next);
+    sent();
+    first.run<true>(s.a, s.chosen, s.x);
+  };
+  begin(second_image);
+  const ToDy to_dy(known2);
+  wait_for_the_last();
+  let_the_next_start();
+  sum_rows<64, 4>(s.sums, s.dz, parts2, rows);
+  to_dy.put(s.to_dy, s.sums, batch);
+  if (blockIdx.x == 0 && threadIdx.x < 64) sums2[threadIdx.x] = float(s.sums[threadIdx.x]);
   float ck[TAPS][4] = {}, c1[2][4] = {};
   for (int b = blockIdx.x; b < batch; b += gridDim.x) {
     __syncthreads();
-    put_word(s.x, word);
-    __syncthreads();
-    word = digits.word(b + gridDim.x);
-    first.run<true>(s.a, s.chosen, s.x);
-    __syncthreads();
+    for (int i = threadIdx.x * 4; i < FLAT; i += THREADS * 4)
+      send<16>(s.dz + i, dz + i64(b) * FLAT + i, true);
+    if (threadIdx.x == 0) digits.send_image(&s.image, b + 2 * gridDim.x);
+    sent();
     {
       float y[EACH][2][4];
       second.run(y, s.weights, s.a);
-      put_dy(s, second, y, dz + i64(b) * FLAT, sign);
+      wait_for_sent<0>();
+      __syncthreads();
+      put_dy(s, second, y, sign);
     }
     __syncthreads();
     {
@@ -255,6 +284,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     add_weights_grad(ck, s);
     __syncthreads();
     add_first_grad(c1, s);
+    __syncthreads();
+    if (b + gridDim.x < batch) begin(s.image);
   }
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, at = lane % 4;
   float* out = parts_k + i64(blockIdx.x) * C2 * K2;

@@ -16,75 +16,131 @@ struct Update {
   float rate, momentum;
   bool keep;
 
-  __device__ __forceinline__ void operator()(int i, float g) const {
+  // A weight and its speed, read before the gradient is known.
+  struct Old {
+    float weight, speed;
+  };
+  __device__ __forceinline__ Old old(int i) const {
+    if (keep) return {};
+    return {parameters[i], momentum > 0.f ? speed[i] : 0.f};
+  }
+  __device__ __forceinline__ void operator()(int i, float g, const Old& old) const {
     if (keep) {
       gradients[i] = g;
       return;
     }
     if (momentum > 0.f) {  // Nesterov's, as torch.optim.SGD has it
-      const float v = speed[i] = momentum * speed[i] + g;
+      const float v = speed[i] = momentum * old.speed + g;
       g += momentum * v;
     }
-    parameters[i] -= rate * g;
+    parameters[i] = old.weight - rate * g;
+  }
+  // Of four weights side by side; i is a multiple of 4, as all arrays are aligned.
+  struct Olds {
+    float4 weight, speed;
+  };
+  __device__ __forceinline__ Olds olds(int i) const {
+    if (keep) return {};
+    return {at(parameters, i), momentum > 0.f ? at(speed, i) : float4{}};
+  }
+  __device__ __forceinline__ void operator()(int i, float4 g, const Olds& old) const {
+    if (keep) {
+      at(gradients, i) = g;
+      return;
+    }
+    if (momentum > 0.f) {
+      const float4 s = old.speed;
+      const float4 v = make_float4(momentum * s.x + g.x, momentum * s.y + g.y,
+                                   momentum * s.z + g.z, momentum * s.w + g.w);
+      at(speed, i) = v;
+      g.x += momentum * v.x, g.y += momentum * v.y, g.z += momentum * v.z, g.w += momentum * v.w;
+    }
+    const float4 w = old.weight;
+    at(parameters, i) =
+        make_float4(w.x - rate * g.x, w.y - rate * g.y, w.z - rate * g.z, w.w - rate * g.w);
+  }
+  static __device__ __forceinline__ float4& at(float* p, int i) {
+    return *reinterpret_cast<float4*>(p + i);
   }
 };
+static_assert(FC1 % 4 == 0, "fours of its weights are aligned");
 
 // Sum of column `first + threadIdx.x` over rows, for threads below COLUMNS.
 __device__ __forceinline__ float column_sum(float (*scratch)[COLUMNS], const float* parts, int width,
                                             int first, int rows) {
+  constexpr int GROUPS = THREADS / 8;
   const int quad = threadIdx.x % 8, group = threadIdx.x / 8, at = first + quad * 4;
-  float4 sum = make_float4(0.f, 0.f, 0.f, 0.f);
-  if (at < width)
-#pragma unroll 8
-    for (int r = group; r < rows; r += THREADS / 8) {
-      const float4 v = *reinterpret_cast<const float4*>(parts + i64(r) * width + at);
-      sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
-    }
-  *reinterpret_cast<float4*>(&scratch[group][quad * 4]) = sum;
+  *reinterpret_cast<float4*>(&scratch[group][quad * 4]) =
+      sum_fours<9>(parts + i64(group) * width + at, i64(GROUPS) * width,
+                   at < width ? count_of(group, rows, GROUPS) : 0);
   __syncthreads();
   float total = 0.f;
   if (threadIdx.x < COLUMNS)
-#pragma unroll 8
-    for (int g = 0; g < THREADS / 8; ++g) total += scratch[g][threadIdx.x];
+#pragma unroll
+    for (int g = 0; g < GROUPS; ++g) total += scratch[g][threadIdx.x];
   return total;
 }
 
-// The first convolution and both batchnorms. dgamma = rstd (w . D - mean dbeta), where D is the sum
-// over winners of dz times the patch; dw = scale (D - dbeta / N M - dgamma / N rstd (S w - mean M)).
+// A channel of the first convolution and its batchnorm. dgamma = rstd (w . D - mean dbeta), where D is
+// the sum over winners of dz times the patch; dw = scale (D - dbeta / N M - dgamma / N rstd (S w - mean
+// M)). Lane j of the first warp has tap j; lanes 16 and up do as those below. The first block does the
+// second batchnorm too, in the second warp.
 __device__ void finish_first(const Update& update, float* scratch, const float* parts_1, int rows,
-                             const float* known1, const float* sums2, int batch) {
-  __shared__ double sums[D1], dgamma[C1];
-  sum_rows<D1>(sums, scratch, parts_1, rows);
-  const int c = threadIdx.x / 16, j = threadIdx.x % 16;
-  const double mean = known1[MEAN + c], rstd = known1[RSTD + c], dbeta = sums[c * 16 + TAPS];
-  const float* w = update.parameters + CONV1 + c * TAPS;
-  if (j == 0) {
-    double product = 0;
-    for (int i = 0; i < TAPS; ++i) product += double(tf32(w[i])) * sums[c * 16 + i];
-    dgamma[c] = rstd * (product - mean * dbeta);
+                             const float* known1, const float* sums2, int batch, int c) {
+  constexpr int GROUPS = THREADS / 4;
+  const int quad = threadIdx.x % 4, group = threadIdx.x / 4, lane = threadIdx.x % 32;
+  const int warp = threadIdx.x / 32, j = lane % 16, tap = j < TAPS ? j : 0;
+  const double mean = known1[MEAN + c], rstd = known1[RSTD + c], scale = known1[SCALE + c];
+  const double m = known1[PRODUCTS + tap * PAIRED + TAPS];
+  const float* weights = update.parameters + CONV1 + c * TAPS;
+  const double w = tf32(weights[tap]);
+  double spread = 0;
+#pragma unroll
+  for (int i = 0; i < TAPS; ++i)
+    spread += known1[PRODUCTS + tap * PAIRED + i] * double(tf32(weights[i]));
+  const int mine = j < TAPS ? CONV1 + c * TAPS + j
+                            : (j == 9 ? BN1_W : j == 10 ? BN1_B : CONV1_BIAS) + c;
+  const Update::Old old = update.old(mine);
+  const bool second = warp == 1 && c == 0;
+  Update::Old gamma{}, beta{}, bias{};
+  if (second)
+    gamma = update.old(BN2_W + lane), beta = update.old(BN2_B + lane),
+    bias = update.old(CONV2_BIAS + lane);
+  wait_for_the_last();
+  let_the_next_start();
+  float4 v = sum_fours<5>(parts_1 + i64(group) * D1 + c * 16 + quad * 4, GROUPS * D1,
+                          count_of(group, rows, GROUPS));
+#pragma unroll
+  for (int far = 4; far < 32; far *= 2) {
+    v.x += __shfl_xor_sync(~0u, v.x, far), v.y += __shfl_xor_sync(~0u, v.y, far);
+    v.z += __shfl_xor_sync(~0u, v.z, far), v.w += __shfl_xor_sync(~0u, v.w, far);
   }
+  if (lane < 4) *reinterpret_cast<float4*>(scratch + warp * 16 + quad * 4) = v;
   __syncthreads();
-  double grad = 0;
-  if (j < TAPS) {
-    const double count = double(batch) * PIXELS, m = known1[PRODUCTS + j * PAIRED + TAPS];
-    double spread = 0;
-    for (int i = 0; i < TAPS; ++i) spread += known1[PRODUCTS + j * PAIRED + i] * double(tf32(w[i]));
-    grad = known1[SCALE + c] * (sums[c * 16 + j] - dbeta / count * m -
-                                dgamma[c] / count * rstd * (spread - mean * m));
+  if (warp == 0) {
+    double sum = 0;
+#pragma unroll
+    for (int i = 0; i < WARPS; ++i) sum += scratch[i * 16 + j];
+    const double dbeta = __shfl_sync(~0u, sum, TAPS);
+    double product = j < TAPS ? w * sum : 0.;
+#pragma unroll
+    for (int far = 1; far < 16; far *= 2) product += __shfl_xor_sync(~0u, product, far);
+    const double dgamma = rstd * (product - mean * dbeta), count = double(batch) * PIXELS;
+    const double grad =
+        scale * (sum - dbeta / count * m - dgamma / count * rstd * (spread - mean * m));
+    const double bn = j == 9 ? dgamma : j == 10 ? dbeta : 0.;  // a bias before it is taken away
+    if (lane < TAPS + 3) update(mine, float(j < TAPS ? grad : bn), old);
   }
-  __syncthreads();
-  if (j < TAPS) update(CONV1 + c * TAPS + j, float(grad));
-  if (j == 9) update(BN1_W + c, float(dgamma[c]));
-  if (j == 10) update(BN1_B + c, float(dbeta));
-  if (j == 11) update(CONV1_BIAS + c, 0.f);  // batchnorm takes a bias in front of it away
-  if (threadIdx.x < C2) {
-    update(BN2_B + threadIdx.x, sums2[threadIdx.x]);
-    update(BN2_W + threadIdx.x, sums2[C2 + threadIdx.x]);
-    update(CONV2_BIAS + threadIdx.x, 0.f);
+  if (second) {
+    update(BN2_B + lane, sums2[lane], beta);
+    update(BN2_W + lane, sums2[C2 + lane], gamma);
+    update(CONV2_BIAS + lane, 0.f, bias);
   }
 }
 
-// losses[step] and the update by rates[step]; with `keep` gradients are written instead.
+// losses[step] and the update by rates[step]; with `keep` gradients are written instead. grid:
+// FC1_BLOCKS, HEAD_BLOCKS, CONV_BLOCKS and C1 blocks. The last two kinds need `convs_grad`, which may
+// still run.
 extern "C" __global__ void __launch_bounds__(THREADS)
     finish(float* parameters, float* speed, float* gradients, float* losses, const float* rates,
            const int* step, int advance, float momentum, int keep, const float* fc1, int splits,
@@ -95,50 +151,40 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Update update{parameters, speed, gradients, rates[now], momentum, keep != 0};
   int block = blockIdx.x;
   if (block < FC1_BLOCKS) {
-    const int i = block * THREADS + threadIdx.x;
-    float4 g = make_float4(0.f, 0.f, 0.f, 0.f);
-#pragma unroll 8
-    for (int s = 0; s < splits; ++s) {
-      const float4 v = reinterpret_cast<const float4*>(fc1 + i64(s) * HIDDEN * FLAT)[i];
-      g.x += v.x, g.y += v.y, g.z += v.z, g.w += v.w;
-    }
-    update(FC1 + 4 * i, g.x);
-    update(FC1 + 4 * i + 1, g.y);
-    update(FC1 + 4 * i + 2, g.z);
-    update(FC1 + 4 * i + 3, g.w);
+    const int i = 4 * (block * THREADS + threadIdx.x);
+    const Update::Olds old = update.olds(FC1 + i);
+    update(FC1 + i, sum_fours<8>(fc1 + i, HIDDEN * FLAT, splits), old);
     return;
   }
   block -= FC1_BLOCKS;
-  if (block >= HEAD_BLOCKS) {  // what is left is of `convs_grad`, which may still run
-    wait_for_the_last();
-    let_the_next_start();
+  if (block < HEAD_BLOCKS) {
+    const int n = block * COLUMNS + threadIdx.x;
+    const int i = n < HEAD_BIAS2   ? FC2 + n
+                  : n < HEAD_BIAS1 ? FC2_BIAS + n - HEAD_BIAS2
+                                   : FC1_BIAS + n - HEAD_BIAS1;
+    const bool ours = threadIdx.x < COLUMNS && n < HEAD_LOSS;
+    const Update::Old old = ours ? update.old(i) : Update::Old{};
+    const float g = column_sum(scratch, heads, HEAD, block * COLUMNS, head_rows);
+    if (ours) update(i, g, old);
+    if (threadIdx.x < COLUMNS && n == HEAD_LOSS) losses[now] = g;
+    return;
   }
-  if (block >= HEAD_BLOCKS && block < HEAD_BLOCKS + CONV_BLOCKS) {
-    block -= HEAD_BLOCKS;
-    const float g = column_sum(scratch, parts_k, C2 * K2, block * COLUMNS, rows);
-    if (threadIdx.x >= COLUMNS) return;
-    const int i = block * COLUMNS + threadIdx.x;  // a fragment: [tile][tile of weights][4][lane]
-    const int lane = i % 32, part = i / 32 % 4, k = i / 128 % KTILES, tile = i / 128 / KTILES;
+  block -= HEAD_BLOCKS;
+  if (block < CONV_BLOCKS) {
+    const int n = block * COLUMNS + threadIdx.x % COLUMNS;
+    // of fragments: [tile][tile of weights][4][lane]
+    const int lane = n % 32, part = n / 32 % 4, k = n / 128 % KTILES, tile = n / 128 / KTILES;
     const int o = tile * 16 + lane / 4 + part / 2 * 8;
     const int c = k % 2 * 8 + lane % 4 * 2 + part % 2;
-    update(CONV2 + o * K2 + c * TAPS + k / 2, g);
+    const int i = CONV2 + o * K2 + c * TAPS + k / 2;
+    const Update::Old old = update.old(i);
+    wait_for_the_last();
+    let_the_next_start();
+    const float g = column_sum(scratch, parts_k, C2 * K2, block * COLUMNS, rows);
+    if (threadIdx.x < COLUMNS) update(i, g, old);
     return;
   }
-  if (block < HEAD_BLOCKS) {
-    const float g = column_sum(scratch, heads, HEAD, block * COLUMNS, head_rows);
-    const int i = block * COLUMNS + threadIdx.x;
-    if (threadIdx.x >= COLUMNS || i > HEAD_LOSS) return;
-    if (i == HEAD_LOSS)
-      losses[now] = g;
-    else if (i < HEAD_BIAS2)
-      update(FC2 + i, g);
-    else if (i < HEAD_BIAS1)
-      update(FC2_BIAS + i - HEAD_BIAS2, g);
-    else
-      update(FC1_BIAS + i - HEAD_BIAS1, g);
-    return;
-  }
-  finish_first(update, scratch[0], parts_1, rows, known1, sums2, batch);
+  finish_first(update, scratch[0], parts_1, rows, known1, sums2, batch, block - CONV_BLOCKS);
 }
 
 // w <- w - rate g for all parameters: the update alone, of gradients that `finish` kept.

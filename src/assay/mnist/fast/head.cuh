@@ -102,44 +102,47 @@ constexpr int HEAD_LOSS = HEAD_BIAS1 + HIDDEN, HEAD = 1424;
 // From the parts of the hidden sums: logits (batch x 10), and if `train` the gradient dh of the
 // hidden sums (batch x 128) and this block's row of parts.
 // smooth: share of the label's probability that is spread over all classes.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
     head(float* logits, float* dh, float* parts, const int* step, const float* sums, int splits,
          const float* parameters, const unsigned char* labels, const i64* order, int batch,
          float smooth, int train) {
-  __shared__ float over[WARPS][HEAD];
+  __shared__ __align__(16) float over[WARPS][HEAD];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const Digits digits{nullptr, labels, order, *step, batch};
-  float w[CLASSES][4], dw[CLASSES][4] = {}, dbias2[CLASSES] = {}, dbias1[4] = {}, loss = 0.f;
+  float dw[CLASSES][4] = {}, dbias2 = 0.f, dbias1[4] = {}, loss = 0.f;
   const auto four = [&](float (&to)[4], const float* from) {
     const float4 v = reinterpret_cast<const float4*>(from)[lane];
     to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
   };
-#pragma unroll
-  for (int j = 0; j < CLASSES; ++j) four(w[j], parameters + FC2 + j * HIDDEN);
+  float4* weights = reinterpret_cast<float4*>(over);  // [class][lane], until `over` is filled
+  for (int i = threadIdx.x; i < CLASSES * HIDDEN / 4; i += THREADS)
+    weights[i] = reinterpret_cast<const float4*>(parameters + FC2)[i];
   float bias[4];
   four(bias, parameters + FC1_BIAS);
+  const float bias2 = lane < CLASSES ? parameters[FC2_BIAS + lane] : 0.f;
+  const auto label_of = [&](int b) { return b < batch ? int(labels[digits.at(b)]) : 0; };
+  int b = blockIdx.x * WARPS + warp, next = label_of(b);
+  __syncthreads();
   wait_for_the_last();
   let_the_next_start();
-  for (int b = blockIdx.x * WARPS + warp; b < batch; b += gridDim.x * WARPS) {
-    const int label = labels[digits.at(b)];
-    float h[4] = {bias[0], bias[1], bias[2], bias[3]};
-#pragma unroll 8
-    for (int s = 0; s < splits; ++s) {
-      float part[4];
-      four(part, sums + (i64(s) * batch + b) * HIDDEN);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) h[i] += part[i];
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i) h[i] = relu(h[i]);
+  for (; b < batch; b += gridDim.x * WARPS) {
+    const int label = next;
+    const float4 v = sum_fours<8>(sums + i64(b) * HIDDEN + 4 * lane, i64(batch) * HIDDEN, splits);
+    next = label_of(b + gridDim.x * WARPS);
+    const float h[4] = {relu(bias[0] + v.x), relu(bias[1] + v.y), relu(bias[2] + v.z),
+                        relu(bias[3] + v.w)};
     float x[CLASSES], most = __int_as_float(0xff800000), sum = 0.f, all = 0.f;
 #pragma unroll
     for (int j = 0; j < CLASSES; ++j) {
-      x[j] = h[0] * w[j][0] + h[1] * w[j][1] + h[2] * w[j][2] + h[3] * w[j][3];
-      x[j] = over_warp(x[j]) + parameters[FC2_BIAS + j];
+      const float4 w = weights[j * 32 + lane];
+      x[j] = h[0] * w.x + h[1] * w.y + h[2] * w.z + h[3] * w.w;
+      x[j] = over_warp(x[j] + (lane == j ? bias2 : 0.f));
       most = fmaxf(most, x[j]);
-      if (lane == j) logits[i64(b) * CLASSES + j] = x[j];
     }
+    float own = 0.f;
+#pragma unroll
+    for (int j = 0; j < CLASSES; ++j) own = lane == j ? x[j] : own;
+    if (lane < CLASSES) logits[i64(b) * CLASSES + lane] = own;
     if (!train) continue;
     float at_label = 0.f;
 #pragma unroll
@@ -157,9 +160,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (int j = 0; j < CLASSES; ++j) {
       const float aim = (j == label ? 1.f - smooth : 0.f) + smooth / CLASSES;
       const float g = (x[j] / sum - aim) / float(batch);
-      dbias2[j] += g;
+      dbias2 += lane == j ? g : 0.f;
+      const float4 w = weights[j * 32 + lane];
+      d[0] += g * w.x, d[1] += g * w.y, d[2] += g * w.z, d[3] += g * w.w;
 #pragma unroll
-      for (int i = 0; i < 4; ++i) dw[j][i] += g * h[i], d[i] += g * w[j][i];
+      for (int i = 0; i < 4; ++i) dw[j][i] += g * h[i];
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -169,12 +174,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     reinterpret_cast<float4*>(dh + i64(b) * HIDDEN)[lane] = make_float4(d[0], d[1], d[2], d[3]);
   }
   if (!train) return;
+  __syncthreads();  // all have read the weights
+  if (lane < CLASSES) over[warp][HEAD_BIAS2 + lane] = dbias2;
 #pragma unroll
-  for (int j = 0; j < CLASSES; ++j) {
-    if (lane == 0) over[warp][HEAD_BIAS2 + j] = dbias2[j];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) over[warp][j * HIDDEN + 4 * lane + i] = dw[j][i];
-  }
+  for (int j = 0; j < CLASSES; ++j)
+    reinterpret_cast<float4*>(over[warp])[j * 32 + lane] =
+        make_float4(dw[j][0], dw[j][1], dw[j][2], dw[j][3]);
 #pragma unroll
   for (int i = 0; i < 4; ++i) over[warp][HEAD_BIAS1 + 4 * lane + i] = dbias1[i];
   if (lane < HEAD - HEAD_LOSS) over[warp][HEAD_LOSS + lane] = lane == 0 ? loss / float(batch) : 0.f;

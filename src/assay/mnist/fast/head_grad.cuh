@@ -5,92 +5,111 @@
 #include "head.cuh"
 
 constexpr int FS = 104, FTILES = 13;  // two channels are 98 features, 13 tiles of 8; 8 modulo 32
+constexpr int STAGE = TILE * LS + CHUNK * FS;  // floats of a chunk; the next is on its way meanwhile
 constexpr int HS = HIDDEN + 8, VS = CHUNK + 8;
 
 // dz[digit][f] = (dh w1)[f] where relu passed, of TILE digits and the features of two channels.
 // parts[tile of digits][channel]: sum of dz, and at C2 + channel that of dz times the normalised y.
 __device__ void inputs_grad(float* shared, float* dz, float* parts, const float* dh, const float* m,
                             const float* known2, const float* parameters, int batch, int block) {
-  float *a = shared, *w = shared + TILE * LS, *over = w + CHUNK * FS;
+  float* over = shared + 2 * STAGE;
   const int b0 = block / (C2 / 2) * TILE, pair = block % (C2 / 2), f0 = pair * 2 * W2;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, at = lane % 4;
   const int quad = threadIdx.x % 8 * 4, line = threadIdx.x / 8;
   const int m0 = warp % 4 * 16, n0 = warp / 4 * 7;
-  constexpr int TWOS = CHUNK * FS / 2, PER = (TWOS + THREADS - 1) / THREADS;
-  float4 ours[2];
-  float2 weight[PER];
-  const auto fetch = [&](int k) {
+  const auto send_sums = [&](int chunk) {  // of the hidden layer's gradient
+    float* a = shared + chunk % 2 * STAGE;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int b = b0 + line + 32 * i;
-      ours[i] = b < batch ? *reinterpret_cast<const float4*>(dh + i64(b) * HIDDEN + k + quad)
-                          : make_float4(0.f, 0.f, 0.f, 0.f);
+      send<16>(a + (line + 32 * i) * LS + quad,
+               dh + (b < batch ? i64(b) * HIDDEN + chunk * CHUNK + quad : 0), b < batch);
     }
   };
-  const auto fetch_weights = [&](int k) {
+  const auto send_weights = [&](int chunk) {
+    float* w = shared + chunk % 2 * STAGE + TILE * LS;
+    for (int n = threadIdx.x; n < CHUNK * FS / 2; n += THREADS) {
+      const int f = f0 + n % (FS / 2) * 2, k = chunk * CHUNK + n / (FS / 2);
+      send<8>(w + 2 * n, parameters + FC1 + (f < FLAT ? k * FLAT + f : 0), f < FLAT);
+    }
+  };
+  float c[7][4] = {}, normal[7][2][2];  // of each c, y normalised
+  u32 passed = 0;                         // and whether relu let it through, a bit
+  const auto has = [&](int n, int j) {
+    return (n0 + n < FTILES) & ((n0 + n) * 8 + 2 * at < 2 * W2) & (b0 + m0 + row + 8 * j < batch);
+  };
+  const auto place = [&](int n, int j) {
+    return i64(b0 + m0 + row + 8 * j) * FLAT + f0 + (n0 + n) * 8 + 2 * at;
+  };
+  send_weights(0), send_weights(1);
+  {
+    float known[2][4];
 #pragma unroll
-    for (int i = 0; i < PER; ++i) {
-      const int n = threadIdx.x + i * THREADS, f = f0 + n % (FS / 2) * 2;
-      weight[i] = n < TWOS && f < FLAT ? *reinterpret_cast<const float2*>(
-                                             parameters + FC1 + (k + n / (FS / 2)) * FLAT + f)
-                                       : make_float2(0.f, 0.f);
-    }
-  };
-  float c[7][4] = {};
-  fetch_weights(0);
+    for (int s = 0; s < 8; ++s) known[s / 4][s % 4] = known2[s % 4 * C2 + pair * 2 + s / 4];
+    static_assert(SCALE2 == 0 && SHIFT2 == C2 && MEAN2 == 2 * C2 && RSTD2 == 3 * C2, "in this order");
+#pragma unroll
+    for (int n = 0; n < 7; ++n)
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const bool here = has(n, j);
+        const float2 y = here ? *reinterpret_cast<const float2*>(m + place(n, j))
+                              : make_float2(0.f, 0.f);
+        normal[n][j][0] = y.x, normal[n][j][1] = y.y;
+      }
+#pragma unroll
+    for (int n = 0; n < 7; ++n)
+#pragma unroll
+      for (int j = 0; j < 2; ++j)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const bool second = (n0 + n) * 8 + 2 * at + i >= W2;
+          const auto of = [&](int k) { return second ? known[1][k] : known[0][k]; };
+          float& y = normal[n][j][i];
+          passed |= u32(has(n, j) & !(y * of(0) + of(1) <= 0.f)) << ((n * 2 + j) * 2 + i);
+          y = (y - of(2)) * of(3);
+        }
+  }
   wait_for_the_last();
   let_the_next_start();
-  fetch(0);
-  for (int k0 = 0; k0 < HIDDEN; k0 += CHUNK) {
-#pragma unroll
-    for (int i = 0; i < 2; ++i)
-      *reinterpret_cast<float4*>(a + (line + 32 * i) * LS + quad) =
-          make_float4(tf32(ours[i].x), tf32(ours[i].y), tf32(ours[i].z), tf32(ours[i].w));
-#pragma unroll
-    for (int i = 0; i < PER; ++i) {
-      const int n = threadIdx.x + i * THREADS;
-      if (n < TWOS)
-        *reinterpret_cast<float2*>(w + 2 * n) = make_float2(tf32(weight[i].x), tf32(weight[i].y));
-    }
+  send_sums(0), sent();
+  send_sums(1), sent();
+  for (int chunk = 0; chunk < HIDDEN / CHUNK; ++chunk) {
+    wait_for_sent<1>();
     __syncthreads();
-    if (k0 + CHUNK < HIDDEN) fetch(k0 + CHUNK), fetch_weights(k0 + CHUNK);
+    const float* a = shared + chunk % 2 * STAGE;
+    const float* w = a + TILE * LS;
 #pragma unroll
     for (int k = 0; k < CHUNK; k += 8) {
       const float* p = a + (m0 + row) * LS + k + at;
-      const float left[4] = {p[0], p[8 * LS], p[4], p[8 * LS + 4]};
+      const float left[4] = {tf32(p[0]), tf32(p[8 * LS]), tf32(p[4]), tf32(p[8 * LS + 4])};
 #pragma unroll
       for (int n = 0; n < 7; ++n)
-        if (n0 + n < FTILES) {
+        if (n + 7 < FTILES || n0 == 0) {  // a branch at the last alone
           const float* q = w + (k + at) * FS + (n0 + n) * 8 + row;
-          mma8(c[n], left[0], left[1], left[2], left[3], q[0], q[4 * FS]);
+          mma8(c[n], left[0], left[1], left[2], left[3], tf32(q[0]), tf32(q[4 * FS]));
         }
     }
     __syncthreads();
+    if (chunk + 2 < HIDDEN / CHUNK) send_weights(chunk + 2), send_sums(chunk + 2);
+    sent();
   }
   float sum[2] = {}, product[2] = {};  // of the two channels
 #pragma unroll
   for (int n = 0; n < 7; ++n) {
-    const int f = (n0 + n) * 8 + 2 * at;
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
-      const int b = b0 + m0 + row + 8 * j;
-      if (n0 + n >= FTILES || f >= 2 * W2 || b >= batch) continue;
-      const i64 to = i64(b) * FLAT + f0 + f;
-      const float2 v = *reinterpret_cast<const float2*>(m + to);
-      float g[2] = {c[n][2 * j], c[n][2 * j + 1]};
+      float g[2];
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        const int second = f + i >= W2, channel = pair * 2 + second;
-        const float y = i ? v.y : v.x;
-        if (y * known2[SCALE2 + channel] + known2[SHIFT2 + channel] <= 0.f) g[i] = 0.f;
-        const float normal = (y - known2[MEAN2 + channel]) * known2[RSTD2 + channel];
+        const int second = (n0 + n) * 8 + 2 * at + i >= W2;
+        g[i] = passed >> ((n * 2 + j) * 2 + i) & 1u ? c[n][2 * j + i] : 0.f;
 #pragma unroll
         for (int s = 0; s < 2; ++s) {
           sum[s] += second == s ? g[i] : 0.f;
-          product[s] += second == s ? g[i] * normal : 0.f;
+          product[s] += second == s ? g[i] * normal[n][j][i] : 0.f;
         }
       }
-      *reinterpret_cast<float2*>(dz + to) = make_float2(g[0], g[1]);
+      if (has(n, j)) *reinterpret_cast<float2*>(dz + place(n, j)) = make_float2(g[0], g[1]);
     }
   }
 #pragma unroll
@@ -179,12 +198,12 @@ __device__ void weights_grad(float* shared, float* parts, const float* dh, const
 
 // grid: tiles of digits x 16 blocks of `inputs_grad`, then 49 x splits of `weights_grad`. The count
 // of steps goes up by `advance`, and the kernels after this one subtract it again.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
     hidden_grad(float* dz, float* parts2, float* weights, int* step, int advance, const float* dh,
                 const float* m, const float* known2, const float* parameters, int batch, int inputs,
                 int splits) {
-  __shared__ __align__(16) float shared[TILE * LS + CHUNK * FS + 64];
-  static_assert(CHUNK * (HS + VS) <= TILE * LS + CHUNK * FS, "both kinds of blocks fit");
+  __shared__ __align__(16) float shared[2 * STAGE + 4 * WARPS];
+  static_assert(CHUNK * (HS + VS) <= 2 * STAGE, "both kinds of blocks fit");
   const int block = blockIdx.x;
   if (block < inputs)
     inputs_grad(shared, dz, parts2, dh, m, known2, parameters, batch, block);

@@ -32,25 +32,42 @@ struct Digits {
   const i64* order;
   int step, batch;
   __device__ __forceinline__ i64 at(int b) const { return order[i64(step) * batch + b]; }
-  // Four pixels of digit b for each of 196 threads; nothing for the others, or behind the batch.
-  __device__ __forceinline__ u32 word(int b) const {
-    if (b >= batch || threadIdx.x >= PIXELS / 4) return 0;
-    return __ldg(reinterpret_cast<const u32*>(images + at(b) * PIXELS) + threadIdx.x);
+  // Which image digit b is; some image behind the batch.
+  __device__ __forceinline__ i64 image(int b) const { return b < batch ? at(b) : 0; }
+  __device__ __forceinline__ void send_image(i64* to, int b) const {
+    send<8>(to, b < batch ? order + i64(step) * batch + b : order, b < batch);
   }
+  // Four pixels of an image for each of 196 threads, nothing for the others.
+  __device__ __forceinline__ u32 pixels(i64 image) const {
+    if (threadIdx.x >= PIXELS / 4) return 0;
+    return __ldg(reinterpret_cast<const u32*>(images + image * PIXELS) + threadIdx.x);
+  }
+  __device__ __forceinline__ void send_word(u32* to, i64 image) const {
+    if (threadIdx.x < PIXELS / 4)
+      send<4>(to + threadIdx.x,
+              reinterpret_cast<const u32*>(images + image * PIXELS) + threadIdx.x, true);
+  }
+  __device__ __forceinline__ u32 word(int b) const { return pixels(image(b)); }
 };
 
-// The word of `Digits::word`, normalised as load_batch does and rounded to tf32.
-__device__ __forceinline__ void put_word(float* x, u32 word) {
+// Every pixel's value, normalised as load_batch does and rounded to tf32: two divisions a thread, and
+// none for a pixel.
+constexpr int VALUES = 256;
+static_assert(VALUES == THREADS, "a thread a value");
+__device__ __forceinline__ void put_values(float* values) {
+  values[threadIdx.x] = tf32((float(threadIdx.x) / 255.f - 0.1307f) / 0.3081f);
+}
+// The word of `Digits::word`, as values.
+__device__ __forceinline__ void put_word(float* x, u32 word, const float* values) {
   if (threadIdx.x >= PIXELS / 4) return;
   const int row = threadIdx.x / 7, column = threadIdx.x % 7 * 4;
   float* to = x + (row + 1) * XS + column + 1;
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const float pixel = float(word >> (8 * i) & 255u);
-    to[i] = tf32((pixel / 255.f - 0.1307f) / 0.3081f);
-  }
+  for (int i = 0; i < 4; ++i) to[i] = values[word >> (8 * i) & 255u];
 }
 
+// n: a multiple of 4; x aligned to 16 bytes.
 __device__ __forceinline__ void clear(float* x, int n) {
-  for (int i = threadIdx.x; i < n; i += THREADS) x[i] = 0.f;
+  for (int i = threadIdx.x; i < n / 4; i += THREADS)
+    reinterpret_cast<float4*>(x)[i] = make_float4(0.f, 0.f, 0.f, 0.f);
 }

@@ -17,11 +17,23 @@ constexpr int SCALE2 = 0, SHIFT2 = 32, MEAN2 = 64, RSTD2 = 96, KNOWN2 = 128;
 // Weights on their way to fragments lie output by output, OS floats each: 17 modulo the 32 banks.
 constexpr int OS = K2 + 1;
 
-__device__ __forceinline__ void stage_weights(float* stage, const float* parameters) {
-#pragma unroll 6
-  for (int i = threadIdx.x; i < C2 * K2; i += THREADS)
-    stage[i / K2 * OS + i % K2] = tf32(parameters[CONV2 + i]);
-}
+struct Staged {
+  float w[C2 * K2 / THREADS];
+  static_assert(C2 * K2 % THREADS == 0 && OS == K2 + 1, "no thread has a rest");
+
+  __device__ __forceinline__ explicit Staged(const float* parameters) {  // all loads at once
+#pragma unroll
+    for (int n = 0; n < C2 * K2 / THREADS; ++n)
+      w[n] = parameters[CONV2 + threadIdx.x + n * THREADS];
+  }
+  __device__ __forceinline__ void put(float* stage) const {
+#pragma unroll
+    for (int n = 0; n < C2 * K2 / THREADS; ++n) {
+      const int i = threadIdx.x + n * THREADS;
+      stage[i + i / K2] = tf32(w[n]);
+    }
+  }
+};
 // The fragments that the forward reads, of staged weights: [tile][step][lane][4].
 __device__ __forceinline__ void put_weights(float* weights, const float* stage) {
   for (int i = threadIdx.x; i < C2 * K2 / 4; i += THREADS) {
@@ -86,16 +98,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
                 const int* step, int batch) {
   __shared__ __align__(16) float a[C1 * PS + XSIZE];  // and x; the weights are staged in it
   __shared__ __align__(16) float weights[C2 * K2];
-  __shared__ float known[KNOWN1];
+  __shared__ float known[KNOWN1], values[VALUES];
   __shared__ double sums[PAIRS];
   static_assert(C2 * OS <= C1 * PS + XSIZE, "staged weights fit");
   float* x = a + C1 * PS;
   const Digits digits{images, nullptr, order, *step, batch};
   u32 word = digits.word(blockIdx.x);
+  i64 image = digits.image(blockIdx.x + gridDim.x);
+  put_values(values);
   wait_for_the_last();
   let_the_next_start();
-  stage_weights(a, parameters);
-  first_statistics(known, sums, weights, products, rows, parameters, batch);
+  const Staged staged(parameters);  // they arrive together with the rows of `products`
+  if (threadIdx.x == 0) known[NOW] = __int_as_float(digits.step);
+  first_statistics(known, sums, weights, products, rows, parameters, batch,
+                   [&] { staged.put(a); });
   if (blockIdx.x == 0 && threadIdx.x < KNOWN1) known1[threadIdx.x] = known[threadIdx.x];
   put_weights(weights, a);
   __syncthreads();
@@ -108,9 +124,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     sign[i] = sign_of(parameters[BN2_W + second.tile * 16 + second.row + i * 8]);
   for (int b = blockIdx.x; b < batch; b += gridDim.x) {
     __syncthreads();
-    put_word(x, word);
+    put_word(x, word, values);
     __syncthreads();
-    word = digits.word(b + gridDim.x);
+    word = digits.pixels(image);  // a load that waits for another waits at once, so that is done before
+    image = digits.image(b + 2 * gridDim.x);
     first.run<false>(a, nullptr, x);
     __syncthreads();
     float y[EACH][2][4];
@@ -158,14 +175,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
 // Fills known (KNOWN2 floats, shared) from the sums of all blocks. scratch: 4 KB.
 __device__ void second_statistics(float* known, double* sums, float* scratch, const float* parts,
                                   int rows, const float* parameters, int batch) {
+  const int c = threadIdx.x % C2;
+  const float gamma = parameters[BN2_W + c], beta = parameters[BN2_B + c];
   sum_rows<64>(sums, scratch, parts, rows);
   if (threadIdx.x < C2) {
-    const int c = threadIdx.x;
     const double count = double(batch) * W1, mean = sums[c] / count;
     const float rstd = rsqrtf(float(sums[C2 + c] / count - mean * mean) + EPSILON);
-    const float scale = parameters[BN2_W + c] * rstd;
+    const float scale = gamma * rstd;
     known[SCALE2 + c] = scale;
-    known[SHIFT2 + c] = parameters[BN2_B + c] - float(mean) * scale;
+    known[SHIFT2 + c] = beta - float(mean) * scale;
     known[MEAN2 + c] = float(mean);
     known[RSTD2 + c] = rstd;
   }

@@ -12,11 +12,13 @@
 //
 // A kernel may start before the one in front of it has ended (programmatic dependent launch), and then
 // waits for it. Each lets the next start only after its own wait, so what the kernel before the last
-// wrote can be read before the wait: weights, known1, known2, the head's sums; and what no kernel that
-// may still run reads can be written: `finish` updates the linear layers beside `convs_grad`, which
-// needs none of them. `patch_products` is the exception: it reads digits alone, lets the next start at
-// once and waits last. When `second_conv` starts, `finish` of the step before has waited for
-// `convs_grad`, so the count of steps stands; and its own wait is for `patch_products` and so for
-// `finish`. The count is written once `head` has ended, and read by `convs_grad` after its wait.
+// wrote can be read before the wait: weights, m, known1, known2, the head's sums; and what no kernel
+// that may still run reads can be written: `finish` updates the linear layers beside `convs_grad`,
+// which needs none of them. `convs_grad` makes the first block of layers of its first digit again
+// before it waits, and takes the number of the step from known1: the count is written by `hidden_grad`
+// at its end, when `head` has ended, and `finish` starts after that.
+// `patch_products` is the exception: it reads digits alone, lets the next start at once and waits last.
+// When it starts, `finish` of the step before has waited for `convs_grad`, so the count stands for it
+// and for `second_conv`, whose own wait is for `patch_products` and so for `finish`.
 // The first step of a graph does not start early: what is in front of it is not of these kernels.
 #include "finish.cuh"

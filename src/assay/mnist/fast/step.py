@@ -22,12 +22,12 @@ SIZES = Sizes()
 THREADS = 256
 PARAMETERS = 207_018
 FLAT, HIDDEN, CLASSES, CHUNKS, TILE = 1568, 128, 10, 49, 64
-CONV2, HEAD, HEAD_LOSS, D1, KNOWN1, KNOWN2 = 4608, 1424, 1418, 256, 164, 128
-FINISH_BLOCKS = 196 + 144 + 45 + 1
-CONVS_SHARED = 114_016
+CONV2, HEAD, HEAD_LOSS, D1, KNOWN1, KNOWN2 = 4608, 1424, 1418, 256, 165, 128
+FINISH_BLOCKS = 196 + 45 + 144 + 16
+CONVS_SHARED = 111_736
 """Bytes of `ConvsShared` in convs_grad.cuh."""
 RESIDENT = 2
-"""Blocks of `second_conv` and `convs_grad` on a multiprocessor."""
+"""Blocks of `second_conv`, `hidden_grad` and `convs_grad` on a multiprocessor."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,15 @@ class Grids:
 
 def grids(batch: int, processors: int) -> Grids:
     tiles, chunks = ceil(batch / TILE), ceil(batch / 32)
+    room = (processors * RESIDENT - tiles * 16) // CHUNKS
+    """Parts of the batch for which all blocks of `hidden_grad` are resident at once."""
     return Grids(
         products=min(batch, processors * RESIDENT),
         convs=min(batch, processors * RESIDENT),
         tiles=tiles,
         hidden_splits=max(1, min(24, processors // tiles)),
         head=min(ceil(batch / 8), processors),
-        weight_splits=max(1, min(8, chunks // 8)),
+        weight_splits=max(1, min(8, max(chunks // 8, min(chunks, room)))),
     )
 
 
@@ -167,7 +169,7 @@ class Step:
         self.launch(
             *("convs_grad", g.convs, self.parts_k, self.parts_1, self.sums2, self.dz),
             *(self.parts2_grad, g.tiles, self.known1, self.known2, p),
-            *(digits.images, digits.order, step, advance, self.batch),
+            *(digits.images, digits.order, self.batch),
             shared=CONVS_SHARED,
         )
 
