@@ -60,7 +60,7 @@ from assay.ways import DEFAULT_ARCH
 
 FACTOR = 1.5
 DEVICE = "cuda:0"
-SAMPLING, PROVING = 1.0, 0.5
+SAMPLING, PROVING = 0.4, 0.3
 """Seconds a case, and of the experiments of a kernel, beyond the fewest rounds."""
 AT_ONCE = 6
 """Kernels counted at a time: each is compiled for the CPU, in a process of its own."""
