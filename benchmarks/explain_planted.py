@@ -109,7 +109,8 @@ class Bench:
         target = parse(one.target)
         if one.known in self.counted:
             wanted, facts = self.counted[one.known]
-            return target, wanted, replace(facts, card=self.card)
+            # Its name was another where other files were there, or another seed was drawn.
+            return target, replace(wanted, variant=one.variant), replace(facts, card=self.card)
         wanted = chosen(self.session, target, one.variant, {})
         return target, wanted, facts_of(self.session, target, wanted, self.card)
 

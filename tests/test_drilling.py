@@ -78,6 +78,7 @@ def test_a_recording_of_a_cpu_has_none() -> None:
     [
         (SOFTMAX, "softmax_warp_forward"),
         ("void <unnamed>::softmax_warp_forward<float, 10>(T2 *, int)", "softmax_warp_forward"),
+        ("void unnamed>::cunn_Forward<float, unnamed>::Epilogue, 8>(T3 *, T5)", "cunn_Forward"),
         ("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>(R)", "reduce_kernel"),
         ("triton_poi_fused_add_0", "triton_poi_fused_add_0"),
         ("scale(float *, int)", "scale"),

@@ -7,13 +7,13 @@ the calls differ, and its counters are of another kernel.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import AssayError, NotRun
 from ..reading.files import read
+from ..reading.names import named
 from ..reading.ncu import Report
 from ..reading.spans import Span
 from ..reading.table import work_table
@@ -22,7 +22,6 @@ from . import RANGE, tools
 
 MOST = 3
 """Kernels that are drilled into."""
-ANONYMOUS = re.compile(r"(\(anonymous namespace\)|<unnamed>)::")
 
 
 @dataclass(frozen=True)
@@ -113,5 +112,5 @@ def _another(page: Path, hot: Hot) -> str:
 
 def plain(name: str) -> str:
     """A kernel's name without return type, namespaces, template arguments and parameters."""
-    text = ANONYMOUS.sub("", name).split("<")[0].split("(")[0]
+    text = named(name).split("<")[0].split("(")[0]
     return text.split()[-1].split("::")[-1] if text.split() else name

@@ -101,7 +101,8 @@ def _report(report: Report, rows: int) -> Iterator[str]:
     yield f"{report.file}: {report.form} of Nsight Compute, {_kernels(len(report.kernels))}"
     for kernel in report.kernels[:rows]:
         yield ""
-        yield kernel.name if len(kernel.name) <= NAME else f"{kernel.name[: NAME - 3]}..."
+        name = names.named(kernel.name)
+        yield name if len(name) <= NAME else f"{name[: NAME - 3]}..."
         decoded = names.decode(kernel.name)
         named = [f"by its name: {decoded.text}"] if decoded else []
         for said in (*named, ", ".join(_figures(kernel)), *_geometry(kernel)):

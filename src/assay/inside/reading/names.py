@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 TENSOR, FMA = "tensor cores", "FMA units"
 GENERATIONS = ("maxwell", "volta", "turing", "ampere", "hopper")
+ANONYMOUS = re.compile(r"(\(anonymous namespace\)|<?unnamed>)::")
+"""As torch.profiler and ncu write it; ncu's page loses the first angle at times."""
 INDUCTOR = {"poi": "pointwise", "red": "reduction", "per": "reduction in one pass"}
 
 
@@ -54,6 +56,11 @@ class Decoded:
             self.threads and f"{self.threads} threads a block",
         ]
         return ", ".join(str(part) for part in said if part)
+
+
+def named(name: str) -> str:
+    """A kernel's name without the namespaces that have none."""
+    return ANONYMOUS.sub("", name)
 
 
 def decode(name: str) -> Decoded | None:
