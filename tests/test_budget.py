@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import assay
-from assay.verdict.budget import CLASSES, PERIOD, ROUNDOFF, Expected, arithmetic, expect
+from assay.verdict.budget import CLASSES, ROUNDOFF, Expected, arithmetic, expect
 from assay.verdict.compare import shares, values, within
 from assay.verdict.emulate import rounded, with_poorer
+from assay.verdict.perturb import PERIOD
 from assay.verdict.precision import explained
 from assay.verdict.zoo import GRID, SIZES
 
@@ -364,3 +365,22 @@ def test_rows_that_stand_above_one_another_move_unlike_each_other() -> None:
         difference = known(lambda x: x[1:] * 3 - x[:-1] * 3, x)
         assert difference.scale < 8
         assert not n or n % PERIOD
+
+
+def test_a_few_results_that_cancel_may_be_rounded_in_another_order() -> None:
+    """The gradient of a norm over one element: 1 - x^2 / (x^2 + 1e-6), where the largest x decide.
+
+    An eager that was lucky on those few said nothing of what honest rounding costs.
+    """
+    for seed in range(30):
+        x, dy = draw(seed, 64), draw(seed + 100, 64)
+
+        def gradient(x: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
+            root = (x * x + 1e-6).rsqrt()
+            return root * (dy - x * root * (dy * x * root))
+
+        expected = known(gradient, x, dy)
+        root = 1 / (x * x + 1e-6).sqrt()
+        honest = root * (dy - (x * root) * ((x * root) * dy))
+        assert right(honest, expected, (x, dy)), seed
+        assert not right(honest * 1.5, expected, (x, dy)), seed

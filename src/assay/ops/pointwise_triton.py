@@ -31,6 +31,12 @@ def mean_of(total, n):
 
 
 @triton.jit
+def inverse_root(v):
+    """1 / sqrt(v), both rounded to nearest: gradients of norms cancel what Triton's own miss."""
+    return 1 / tl.sqrt(v) if v.dtype == tl.float64 else tl.div_rn(1.0, tl.sqrt_rn(v))
+
+
+@triton.jit
 def map1(y, a, n, F: tl.constexpr, BLOCK: tl.constexpr):
     i = span(BLOCK)
     v = wide(tl.load(a + i, mask=i < n))

@@ -14,14 +14,14 @@ random walk (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., se
 factor 4 is two units in the last place.
 
 If the eager reference in the case's own dtype needs more than a quarter of that, because its
-intermediate results are rounded, the allowance is scaled to four times its worst, up to 64 times
-or half of the output; beyond, only for outputs of the sizes that need it: float32
-`gelu(-5.6)` is 0, not -6e-8, for 1 + erf(x) cancels, and no perturbation of x shows that.
+intermediate results are rounded, the allowance is scaled to four times its worst (of few elements:
+on inputs near these too), up to 64 times or half of the output; beyond, only for outputs of the
+sizes that need it: float32 `gelu(-5.6)` is 0, not -6e-8, for 1 + erf(x) cancels, and no
+perturbation of x shows that.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,16 +35,9 @@ from ..faults import told
 from ..inputs import dtype_name, dtype_of, to_meta
 from ..op import Op
 from .chunks import add_in_square, all_within, largest_share, root_mean, summed
+from .perturb import ROUNDOFF, nudge, perturb
 from .reductions import watching
 
-ROUNDOFF = {
-    torch.float64: 2.0**-53,
-    torch.float32: 2.0**-24,
-    torch.float16: 2.0**-11,
-    torch.bfloat16: 2.0**-8,
-    torch.complex64: 2.0**-24,
-    torch.complex128: 2.0**-53,
-}
 CLASSES = {
     "float64": 2.0**-53,
     "float32": 2.0**-24,
@@ -62,6 +55,9 @@ that many it would be judged too hard."""
 EAGER = 4.0
 """A kernel may err so many times as far as eager: its tanh or exp may be off by two units in the
 last place where eager's is by half a one."""
+FEW, AGAIN = 1 << 12, 3
+"""Up to so many elements of output an eager that needs more is tried on so many more inputs, moved a
+little: where results cancel, the largest few elements decide, and on those it may have been lucky."""
 STEP = 2.0**-26
 """Relative perturbation of the inputs: small, yet far above float64's own rounding."""
 LARGE = 1 << 20
@@ -80,10 +76,6 @@ BINADES = 2304
 """Powers of two that a float64 can be near, subnormals included."""
 SPREAD = 1024
 """Copies of such a table on a GPU, where all elements of one size would queue for one entry."""
-PERIOD = 61_027
-"""Elements after which a perturbation comes again. A prime number, so that rows of any
-usual length differ: were a row as long, the rows above one another would all move alike, and their
-differences not at all."""
 
 
 @dataclass(frozen=True)
@@ -241,7 +233,7 @@ def _moved(
 ) -> tuple[torch.Tensor | None, ...]:
     moved = [torch.zeros_like(t.abs()) if _inexact(t) else None for t in base]
     for draw in range(draws):
-        shifted = outputs_of(op, [_perturb(x, draw, step) for x in inputs])
+        shifted = outputs_of(op, [perturb(x, draw, step) for x in inputs])
         for total, before, after in zip(moved, base, shifted):
             if total is not None:
                 add_in_square(total, before, after)
@@ -296,8 +288,10 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
     rms = root_mean([squares for _, _, squares in found], [one[0] for one in compared if one])
     coarsest = max((ROUNDOFF[d] for d in first.dtypes if d in ROUNDOFF), default=0.0)
     most = min(MOST_SCALE, MOST_SHARE / (4 * coarsest)) if coarsest else MOST_SCALE
-    scale = min(max(1.0, EAGER * worst), most)
-    if EAGER * worst <= most:
+    near = _nearby(op, first, inputs, roundoff) if EAGER * worst > 1.0 else []
+    most_of_all = max([worst, *(largest_share(*o, lenient=True)[0] for n in near for o in n if o)])
+    scale = min(max(1.0, EAGER * most_of_all), most)
+    if EAGER * most_of_all <= most:
         cache = first.cache if scale == 1.0 else {}
         return replace(
             first,
@@ -307,22 +301,51 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
             eager_worst=worst / scale,
             eager_rms=None if rms is None else rms / scale,
         )
-    needs = tuple(_needed(one, truth) for one, truth in zip(compared, first.truth))
+    needs = tuple(
+        torch.stack([_needed(one, truth) for one in each]).amax(0)
+        for truth, *each in zip(first.truth, compared, *near)
+    )
     return replace(first, cache={}, scale=scale, eager_worst=1 / EAGER, needs=needs)
 
 
-def _needed(
-    compared: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None, truth: torch.Tensor
-) -> torch.Tensor:
+Compared = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+"""Eager's output, the truth and the allowance."""
+
+
+def _nearby(
+    op: Op, first: Expected, inputs: tuple[Any, ...], roundoff: float
+) -> list[list[Compared | None]]:
+    """The same of each output on inputs near these, several times; empty where outputs are many."""
+    if sum(t.numel() for t in first.truth) > FEW:
+        return []
+    made = []
+    for draw in range(AGAIN):
+        near = [perturb(x, DRAWS + draw, nudge(x)) for x in inputs]
+        with torch.no_grad(), _default_float64():
+            truths = outputs_of(op, [widen(x) for x in near])
+        with torch.no_grad():
+            eager = outputs_of(op, near)
+        made.append(
+            [
+                (out, truth, first.allowed(index, roundoff))
+                if first.moved[index] is not None and out.shape == truth.shape
+                else None
+                for index, (out, truth) in enumerate(zip(eager, truths))
+            ]
+        )
+    return made
+
+
+def _needed(compared: Compared | None, like: torch.Tensor) -> torch.Tensor:
     """EAGER times the worst share of the allowance among outputs of each size, by powers of two.
 
-    compared: eager's output, the truth and the allowance; None where nothing can be said.
+    compared: None where nothing can be said. like: a tensor of the device.
     """
-    rows = 1 if truth.device.type == "cpu" else SPREAD
-    needs = torch.ones(rows * BINADES, device=truth.device, dtype=torch.float64)
+    rows = 1 if like.device.type == "cpu" else SPREAD
+    needs = torch.ones(rows * BINADES, device=like.device, dtype=torch.float64)
     if compared is None:
         return needs[:BINADES]
-    out, _, allowed = compared
+    out, truth, allowed = compared
     share = (out.to(truth.dtype) - truth).abs().div_(allowed).nan_to_num_(0.0, 0.0, 0.0)
     at = _binade(truth.abs()).clamp_(0, BINADES - 1).reshape(-1)
     at += torch.arange(at.numel(), device=at.device).remainder_(rows).mul_(BINADES)
@@ -377,29 +400,6 @@ def widen(value: Any) -> Any:
     wide = torch.complex128 if value.is_complex() else torch.float64
     # A copy even of what is wide already: a reference may work in place.
     return value.to(wide, copy=True) if value.dtype in ROUNDOFF else value.clone()
-
-
-def _perturb(value: Any, draw: int, step: float) -> Any:
-    """A copy with every element made larger or smaller by a step or so."""
-    if not isinstance(value, torch.Tensor) or value.dtype not in ROUNDOFF:
-        return clone(value)
-    copy = value.clone(memory_format=torch.contiguous_format)
-    flat = copy.view(-1)
-    factors = _factors(draw, step, value.abs().dtype if value.is_complex() else value.dtype)
-    factors = factors.to(value.device)
-    whole = flat.numel() // PERIOD * PERIOD
-    flat[:whole].view(-1, PERIOD).mul_(factors)
-    flat[whole:].mul_(factors[: flat.numel() - whole])
-    return copy
-
-
-@functools.cache
-def _factors(draw: int, step: float, dtype: torch.dtype) -> torch.Tensor:
-    """1 + step or 1 - step at random, the step itself between a half and three halves of `step`."""
-    generator = torch.Generator().manual_seed(draw + 1)
-    signs = torch.randint(0, 2, (PERIOD,), generator=generator).to(torch.float64)
-    sizes = torch.rand(PERIOD, generator=generator, dtype=torch.float64) + 0.5
-    return (1 + step * sizes * (2 * signs - 1)).to(dtype)
 
 
 @contextmanager

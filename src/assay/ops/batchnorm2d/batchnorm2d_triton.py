@@ -10,7 +10,7 @@ FLOPs   8 an element; the gradient 15
 import triton
 import triton.language as tl
 
-from ..pointwise_triton import mean_of, wide
+from ..pointwise_triton import inverse_root, mean_of, wide
 
 
 @triton.jit
@@ -33,7 +33,7 @@ def statistics(x, channels, plane, total, BLOCK: tl.constexpr):
         at, inside = own(start + tl.arange(0, BLOCK).to(tl.int64), channels, plane, total)
         d = wide(tl.load(x + at, mask=inside, other=0)) - mean
         squares += tl.where(inside, d * d, 0)
-    return mean, 1 / tl.sqrt(tl.sum(squares, 0) / total + 1e-5)
+    return mean, inverse_root(mean_of(tl.sum(squares, 0), total) + 1e-5)
 
 
 @triton.jit

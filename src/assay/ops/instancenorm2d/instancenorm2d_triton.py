@@ -9,7 +9,7 @@ FLOPs   8 an element; the gradient 15
 import triton
 import triton.language as tl
 
-from ..pointwise_triton import mean_of, wide
+from ..pointwise_triton import inverse_root, mean_of, wide
 
 
 @triton.jit
@@ -25,7 +25,7 @@ def statistics(x, plane, BLOCK: tl.constexpr):
         i = start + tl.arange(0, BLOCK)
         d = wide(tl.load(x + i, mask=i < plane, other=0)) - mean
         squares += tl.where(i < plane, d * d, 0)
-    return mean, 1 / tl.sqrt(tl.sum(squares, 0) / plane + 1e-5)
+    return mean, inverse_root(mean_of(tl.sum(squares, 0), plane) + 1e-5)
 
 
 @triton.jit

@@ -12,7 +12,7 @@ FLOPs   8 * rows * n; the gradient 15 * rows * n
 import triton
 import triton.language as tl
 
-from ..pointwise_triton import mean_of, wide
+from ..pointwise_triton import inverse_root, mean_of, wide
 
 
 @triton.jit
@@ -28,7 +28,7 @@ def statistics(x, n, BLOCK: tl.constexpr):
         inside = start + columns < n
         d = wide(tl.load(x + start + columns, mask=inside, other=0)) - mean
         squares += tl.where(inside, d * d, 0)
-    return mean, 1 / tl.sqrt(mean_of(tl.sum(squares, 0), n) + 1e-5)
+    return mean, inverse_root(mean_of(tl.sum(squares, 0), n) + 1e-5)
 
 
 @triton.jit

@@ -12,7 +12,7 @@ FLOPs   4 * rows * n; the gradient 11 * rows * n
 import triton
 import triton.language as tl
 
-from ..pointwise_triton import wide
+from ..pointwise_triton import inverse_root, mean_of, wide
 
 
 @triton.jit
@@ -23,7 +23,7 @@ def reciprocal_root(x, n, BLOCK: tl.constexpr):
     for start in range(0, n, BLOCK):
         v = wide(tl.load(x + start + columns, mask=start + columns < n, other=0))
         squares += v * v
-    return 1 / tl.sqrt(tl.sum(squares, 0) / n + 1e-6)
+    return inverse_root(mean_of(tl.sum(squares, 0), n) + 1e-6)
 
 
 @triton.jit
@@ -58,7 +58,7 @@ def gradient_kernel(dx, kept, dy, x, w, n, BLOCK: tl.constexpr):
             tl.load(w + at, mask=inside, other=0)
         )
         products += g * h
-    of_gh = tl.sum(products, 0) / n
+    of_gh = mean_of(tl.sum(products, 0), n)
     for start in range(0, n, BLOCK):
         at = start + tl.arange(0, BLOCK)
         inside = at < n
