@@ -2,6 +2,7 @@
 
     python -m benchmarks.gallery_verdicts [--limit 520] [--to FILE] [--only softmax] [--no-zoo]
     python -m benchmarks.gallery_verdicts --again FILE      goes on where a file of rows ends
+    python -m benchmarks.gallery_verdicts --tally FILE      counts its rows: small enough to be kept
 
 First `own`, for each operator in the order of `ordered`: all declared cases of every variant, and
 the whole zoo of hostile inputs for the variants that are written here. Then, where time is left,
@@ -32,7 +33,7 @@ from assay.errors import AssayError
 from assay.machine import cores
 from assay.op import ops_in
 from assay.pipeline import Progress, Request, run
-from assay.rows import encode
+from assay.rows import decode, encode
 from assay.session import Session, Stopped
 from assay.target import TOGETHER, library, parse
 from assay.types import Row, replace
@@ -85,7 +86,11 @@ def main() -> None:
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--no-zoo", action="store_true", help="declared cases alone")
     parser.add_argument("--beside", type=int, default=0, help="operators judged at the same time")
+    parser.add_argument("--tally", default="", help="count the rows of a file, judge nothing")
     given = parser.parse_args()
+    if given.tally:
+        print(*tally(Path(given.tally)), sep="\n")
+        return
     given.beside = given.beside or max(4, min(BESIDE, 3 * cores() // 4))
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
@@ -190,6 +195,24 @@ def judged(session: Session, kept: Kept, name: str, part: str, given: argparse.N
     words = Counter(row.word for row in made)
     said = ", ".join(f"{count} {word}" for word, count in words.most_common()) or text
     return f"{name} {part}: {said} ({time.monotonic() - begun:.0f} s)"
+
+
+def tally(path: Path) -> Iterable[str]:
+    """A line for each operator, kernel, dtype and word: how many cases, how many of them hostile;
+    of a failure, where and why. The rows of one operator may come in several runs of a file."""
+    counts: dict[tuple[str, ...], dict[str, Any]] = {}
+    for line in path.read_bytes().splitlines():
+        row = decode(line) if b'"kind":"row"' in line else None
+        if not isinstance(row, Row):
+            continue
+        key = row.op, row.label, str(row.case.values.get("dtype", "")), row.word
+        one = counts.setdefault(key, {"cases": 0, "hostile": 0})
+        one["cases"] += 1
+        one["hostile"] += bool(row.case.zoo)
+        if row.outcome == "fail":
+            one.setdefault("failures", []).append(f"{row.case.label}: {row.reason}")
+    for (op, kernel, dtype, word), one in sorted(counts.items()):
+        yield json.dumps({"op": op, "kernel": kernel, "dtype": dtype, "word": word, **one})
 
 
 def slim(row: Row) -> Row:

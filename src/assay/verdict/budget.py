@@ -56,8 +56,9 @@ EAGER = 4.0
 """A kernel may err so many times as far as eager: its tanh or exp may be off by two units in the
 last place where eager's is by half a one."""
 FEW, AGAIN = 1 << 12, 3
-"""Up to so many elements of output an eager that needs more is tried on so many more inputs, moved a
-little: where results cancel, the largest few elements decide, and on those it may have been lucky."""
+"""Up to so many elements of output an eager that needs more is tried on so many more inputs, moved
+a little: where results cancel, the largest few elements decide, and there it may have been lucky.
+"""
 STEP = 2.0**-26
 """Relative perturbation of the inputs: small, yet far above float64's own rounding."""
 LARGE = 1 << 20
