@@ -292,6 +292,11 @@ def call_refuse(given: dict[str, Any]) -> str:
         {"kernels": 1, "span_seconds": 4.4e-5},
         {"kernels": 4, "span_seconds": 6e-5, "kernel_seconds": 4.4e-5},  # gaps that tracing makes
         {"kernels": 2, "span_seconds": 4.4e-5, "kernel_seconds": 8e-5},  # side by side
+        {
+            "kernels": 4,
+            "span_seconds": 4.96e-5,
+            "kernel_seconds": 4.84e-5,
+        },  # each ends before the next
         {"kernels": 2, "span_seconds": 4.4e-6, "median": 5.1e-6, "floor": None},
         {"median": 1e-6, "samples": [1e-6] * 20, "fixed_seconds": 2.4e-6, "floor": None},
         {"median": 3.89e-5, "samples": [3.89e-5] * 20},  # clocks and counts are not exact

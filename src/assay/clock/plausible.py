@@ -24,6 +24,9 @@ BROKEN = (
 AGREE, AGREE_SECONDS = 0.05, 5e-7
 """How far events may be from what CUPTI says, or so much a kernel: what tracing adds to a
 kernel that it waits for is up to 0.5 us."""
+IN_A_ROW = 0.1
+"""How far events may be below the sum of several kernels' durations by CUPTI, which lets each end
+before the next begins: 199.7 us and 214.5 of four that move 128 MB each on an H200, 6.9 %."""
 
 
 def refuse(
@@ -125,14 +128,15 @@ def _broken(
 def _apart(by_events: float, busy: float | None, span: float | None, kernels: int | None) -> str:
     """Empty, or that two clocks say different things of the same calls.
 
-    Events read no less than the kernels take, and no more than from first start to last end, of
-    which tracing stretches the gaps.
+    Events read no less than the kernels take (see IN_A_ROW), and no more than from first start to
+    last end, of which tracing stretches the gaps.
     """
     if span is None or not kernels:
         return ""
     low = span if busy is None else min(busy, span)
     slack = max(AGREE * span, AGREE_SECONDS * kernels)
-    if low - slack <= by_events <= span + slack:
+    below = max(slack, IN_A_ROW * low) if kernels > 1 else slack
+    if low - below <= by_events <= span + slack:
         return ""
     return (
         f"the clocks disagree: events say {1e6 * by_events:.2f} us, and CUPTI {1e6 * span:.2f} us "
