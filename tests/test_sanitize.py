@@ -17,7 +17,7 @@ from assay.sanitize import Sanitizer, reason_not_to, report, told, tool
 from assay.session import Session
 from assay.target import parse
 from assay.types import FAIL, Row, Verdict
-from assay.verdict.judge import Conditions, Oracle
+from assay.verdict.asking import Conditions, Oracle
 
 FIXTURES = Path(__file__).parent / "fixtures" / "sanitizer"
 

@@ -34,7 +34,8 @@ from .session import Session, Stopped
 from .target import Target
 from .types import OUTCOMES, Case, Machine, Roofs, Row, Scalar, Strength, replace
 from .unsynced import warnings
-from .verdict.judge import Conditions, Oracle, judge
+from .verdict.asking import Conditions, Oracle
+from .verdict.judge import judge
 from .ways import DEFAULT_ARCH
 
 DESCRIBE_SECONDS = 120.0

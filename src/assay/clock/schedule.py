@@ -15,8 +15,9 @@ from ..errors import AssayError
 from ..processes import Child, Ended, TimedOut
 from ..session import Session, threads_for
 from ..types import FAIL, OUTCOMES, Machine, Row, replace
-from ..verdict.judge import Conditions, Oracle, foreign
-from ..verdict.protocol import Ran, Spec
+from ..verdict.asking import Conditions, Oracle
+from ..verdict.judge import foreign
+from ..verdict.protocol import Ran, Shared, Spec
 from . import made
 from .made import Known
 from .protocol import Entry, Plan, Wish
@@ -62,6 +63,7 @@ class Timer:
                 self.known.machine,
                 [rows[i] for i in left],
                 self.oracle.specs(rows[0].case, self.conditions.seed),
+                self.oracle.probe(self.conditions.device),
                 self.seconds,
                 folder,
                 self.wish,
@@ -135,6 +137,7 @@ def _plan(
     machine: Machine,
     rows: list[Row],
     specs: list[dict[str, Any]],
+    probe: Shared | None,
     seconds: float,
     folder: Path,
     wish: Wish,
@@ -158,6 +161,7 @@ def _plan(
         llc_bytes=machine.llc_bytes or 0,
         wish=wish,
         owner=os.getpid(),
+        probe=probe,
     )
 
 

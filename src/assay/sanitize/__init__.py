@@ -17,7 +17,7 @@ import msgspec
 
 from ..session import Session
 from ..types import OUTCOMES, Fault, Row, Verdict, replace
-from ..verdict.judge import Conditions, Oracle
+from ..verdict.asking import Conditions, Oracle
 from ..verdict.protocol import Spec
 from ..verdict.watched import ADVICE
 from . import report, tool

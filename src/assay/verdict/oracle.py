@@ -35,7 +35,7 @@ from .picture import beyond, pictured
 from .precision import class_of, explained
 from .protocol import Ran
 from .room import kept_bytes, tidy
-from .shared import forget
+from .shared import forget, probe
 from .strength import strengths
 from .tamper import taken
 from .watched import watched
@@ -89,6 +89,8 @@ class Oracle:
         """Cases for which a gradient's formula was found to be its forward's."""
 
     def answer(self, message: dict[str, Any]) -> dict[str, Any]:
+        if message["do"] == "probe":
+            return {"probe": msgspec.to_builtins(probe(self.device))}
         if message["do"] == "strength":
             cases = [msgspec.convert(c, Case) for c in message["cases"]]
             found = strengths(self.op, cases, message["seed"], self._truth)

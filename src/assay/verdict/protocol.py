@@ -104,6 +104,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     drop_barriers: bool = False
     """Whether each barrier of a right kernel is left out in turn."""
     why: str = ""
+    probe: Shared | None = None
+    """Of the oracle's, on a GPU: see shared.py."""
 
 
 def runs_of(seed: int) -> tuple[tuple[int, int], ...]:

@@ -1,7 +1,8 @@
 """Memory of a GPU that passes from one process to another without a way through the host.
 
 Who ships a tensor exports a copy of its bytes, and keeps that until it is told to go on; the oracle
-opens it once and makes a copy of its own, which nobody else can write to.
+opens it once and makes a copy of its own, which nobody else can write to. Not every system lets
+processes do that, so the oracle exports a probe first, and who can't open it ships by files.
 """
 
 from __future__ import annotations
@@ -12,16 +13,45 @@ from .protocol import Shared, Shipped
 
 ROOM = 8
 """So many times its bytes must be free, here and for the oracle, else a tensor goes by a file."""
+PROBE = 251
+"""Bytes of the probe: 0, 1, 2, ..."""
+_passes = False
+"""Whether a probe of the oracle's was opened here."""
 _exported: dict[bytes, torch.Tensor] = {}
 """By handle and offset: alive until `release`."""
 _opened: dict[bytes, torch.Tensor] = {}
 """The oracle's copies, until `forget`."""
 
 
-def export(raw: torch.Tensor) -> Shared | None:
-    """What opens a copy of these bytes elsewhere; None where a GPU is not, or can't share them."""
-    if raw.device.type != "cuda" or not raw.numel() or not _roomy(raw):
+def probe(device: str) -> Shared | None:
+    """A probe of the oracle's for `allow`; None where there is no GPU, or it can't share."""
+    if not device.startswith("cuda"):
         return None
+    return _export(torch.arange(PROBE, dtype=torch.uint8, device=device))
+
+
+def allow(given: Shared | None) -> bool:
+    """From now on this process exports if it can open the probe; whether it can."""
+    global _passes
+    _passes = False
+    if given is not None:
+        try:
+            found = opened(given).cpu()
+            _passes = torch.equal(found, torch.arange(PROBE, dtype=torch.uint8))
+        except RuntimeError:  # of the driver or the system: bytes go by files
+            _passes = False
+        forget()
+    return _passes
+
+
+def export(raw: torch.Tensor) -> Shared | None:
+    """What opens a copy of these bytes elsewhere; None where that is not possible or allowed."""
+    if not _passes or raw.device.type != "cuda" or not raw.numel() or not _roomy(raw):
+        return None
+    return _export(raw)
+
+
+def _export(raw: torch.Tensor) -> Shared | None:
     copy = raw.clone()
     try:
         given = copy.untyped_storage()._share_cuda_()

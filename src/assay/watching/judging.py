@@ -25,7 +25,8 @@ from ..pipeline import Progress, Request, known_of, stamped, weakened
 from ..processes import Ended
 from ..session import Session, Stopped
 from ..types import Case, Machine, Row, Strength, replace
-from ..verdict.judge import Conditions, judge
+from ..verdict.asking import Conditions
+from ..verdict.judge import judge
 from .files import Files
 from .look import Seen, key_of
 from .oracles import Kept, Oracles

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ..session import Session
 from ..types import Case, Strength
-from ..verdict.judge import Conditions, Oracle
+from ..verdict.asking import Conditions, Oracle
 
 
 @dataclass
