@@ -63,7 +63,7 @@ class Timer:
                 self.known.machine,
                 [rows[i] for i in left],
                 self.oracle.specs(rows[0].case, self.conditions.seed),
-                self.oracle.probe(self.conditions.device),
+                None,  # what is shared opens all that lies beside it: bytes go by files
                 self.seconds,
                 folder,
                 self.wish,

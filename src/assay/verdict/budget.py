@@ -291,6 +291,7 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
     most = min(MOST_SCALE, MOST_SHARE / (4 * coarsest)) if coarsest else MOST_SCALE
     near = _nearby(op, first, inputs, roundoff) if EAGER * worst > 1.0 else []
     most_of_all = max([worst, *(largest_share(*o, lenient=True)[0] for n in near for o in n if o)])
+    most_of_all = min(most_of_all, 4 * worst)
     scale = min(max(1.0, EAGER * most_of_all), most)
     if EAGER * most_of_all <= most:
         cache = first.cache if scale == 1.0 else {}
@@ -322,13 +323,19 @@ def _nearby(
     made = []
     for draw in range(AGAIN):
         near = [perturb(x, DRAWS + draw, nudge(x)) for x in inputs]
-        with torch.no_grad(), _default_float64():
-            truths = outputs_of(op, [widen(x) for x in near])
-        with torch.no_grad():
-            eager = outputs_of(op, near)
+        try:
+            with torch.no_grad(), _default_float64():
+                truths = outputs_of(op, [widen(x) for x in near])
+            with torch.no_grad():
+                eager = outputs_of(op, near)
+        except OpError:  # such inputs are none of its
+            continue
+        if [t.shape for t in truths] != [t.shape for t in first.truth]:
+            continue
+        there = replace(first, truth=tuple(truths), cache={})
         made.append(
             [
-                (out, truth, first.allowed(index, roundoff))
+                (out, truth, there.allowed(index, roundoff))
                 if first.moved[index] is not None and out.shape == truth.shape
                 else None
                 for index, (out, truth) in enumerate(zip(eager, truths))

@@ -161,7 +161,6 @@ class _Judge:
                 scratch=scratch,
                 drop_barriers=c.drop_barriers,
                 why=f"{self.here.reason}: compiled for {c.arch}, not run",
-                probe=self.oracle.probe(self.here.judge),
             )
         )
         return made
