@@ -37,7 +37,7 @@ EXPECT = {
     "eager/says_nonsense": ("tampered", "a message without sense"),
     "eager/chooses_its_seed": ("tampered", "runs that were not asked for"),
     "eager/ships_another_file": ("tampered", "the file x of somebody else"),
-    "eager/ships_a_short_file": ("tampered", "it holds 12 bytes, and 1,200 were said"),
+    "eager/ships_a_short_file": ("tampered", "its file holds 12 bytes, and 1,200 were said"),
     "eager/ends_with_0": ("crashed", "exit code 0"),
     "eager/exits_with_0": ("crashed", "SystemExit"),
     "eager/looks_for_the_truth": ("wrong value", ""),

@@ -8,7 +8,7 @@ import msgspec
 
 from ..target import Target
 from ..types import Case
-from ..verdict.protocol import Shared, Spec
+from ..verdict.protocol import Spec
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,8 +58,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     wish: Wish
     owner: int
     """The process that all of this run descend from."""
-    probe: Shared | None = None
-    """Of the oracle's, on a GPU: see verdict/shared.py."""
 
 
 SHORT_SECONDS, SHORT_WINDOWS = 20e-6, 5

@@ -17,7 +17,7 @@ from ..session import Session, threads_for
 from ..types import FAIL, OUTCOMES, Machine, Row, replace
 from ..verdict.asking import Conditions, Oracle
 from ..verdict.judge import foreign
-from ..verdict.protocol import Ran, Shared, Spec
+from ..verdict.protocol import Ran, Spec
 from . import made
 from .made import Known
 from .protocol import Entry, Plan, Wish
@@ -63,7 +63,6 @@ class Timer:
                 self.known.machine,
                 [rows[i] for i in left],
                 self.oracle.specs(rows[0].case, self.conditions.seed),
-                None,  # what is shared opens all that lies beside it: bytes go by files
                 self.seconds,
                 folder,
                 self.wish,
@@ -137,7 +136,6 @@ def _plan(
     machine: Machine,
     rows: list[Row],
     specs: list[dict[str, Any]],
-    probe: Shared | None,
     seconds: float,
     folder: Path,
     wish: Wish,
@@ -161,7 +159,6 @@ def _plan(
         llc_bytes=machine.llc_bytes or 0,
         wish=wish,
         owner=os.getpid(),
-        probe=probe,
     )
 
 

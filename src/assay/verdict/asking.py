@@ -13,7 +13,6 @@ from ..processes import Child, Ended, TimedOut
 from ..session import Session, threads_for
 from ..target import Target
 from ..types import Case, Strength, Verdict
-from .protocol import Shared
 
 ORACLE_SECONDS = 600.0
 
@@ -48,8 +47,6 @@ class Oracle:
         self._session, self._name = session, f"oracle {op}"
         self._lock = threading.Lock()
         self._specs: dict[tuple[str, int], list[dict[str, Any]]] = {}
-        self._probe: Shared | None = None
-        self._probed = False
         self._context = session.child(
             "assay.verdict.oracle:main",
             {
@@ -102,15 +99,6 @@ class Oracle:
         )
         verdict = msgspec.convert(answer["verdict"], Verdict)
         return msgspec.structs.replace(verdict, judge=judge, seed=runs[0]["seed"])
-
-    def probe(self, device: str) -> Shared | None:
-        """What shows a process on this device whether memory passes between it and the oracle."""
-        if not device.startswith("cuda"):
-            return None
-        if not self._probed:
-            made = self.ask(do="probe")["probe"]
-            self._probe, self._probed = msgspec.convert(made, Shared | None), True
-        return self._probe
 
     def specs(self, case: Case, seed: int) -> list[dict[str, Any]]:
         """Shape and dtype of each output of a case; worked out once, for all candidates."""

@@ -8,7 +8,6 @@ an output that holds the outside's byte in both was read from there.
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +18,6 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..inputs import dtype_name, dtype_of
-from . import shared
 from .protocol import POISONS, Shipped
 
 if TYPE_CHECKING:
@@ -315,10 +313,7 @@ def _write(raw: torch.Tensor, path: Path) -> None:
 def ship(
     value: Any, path: Path, blocks: set[int], shares: str = "", exact: bool = False
 ) -> Shipped:
-    """Ships the whole block of a tensor: on a GPU as memory that the oracle opens, else to `path`.
-
-    blocks: storages that carry guards.
-    """
+    """Writes the whole block of a tensor to `path`; `blocks` are storages that carry guards."""
     if not is_dense(value):
         kind = kind_of(value)
         return Shipped(
@@ -329,13 +324,9 @@ def ship(
     is_fenced = value.untyped_storage().data_ptr() in blocks
     offset = value.storage_offset() * value.element_size() if is_fenced else 0
     stride = value.stride()
-    raw = raw_of(value, is_fenced)
-    opened_by = shared.export(raw)
-    if opened_by is None:
-        _write(raw, path)
+    _write(raw_of(value, is_fenced), path)
     return Shipped(
-        path="" if opened_by else str(path),
-        shared=opened_by,
+        path=str(path),
         shape=tuple(value.shape),
         stride=tuple(stride),
         dtype=dtype_name(value.dtype),
@@ -373,37 +364,21 @@ class Received:
     """The oracle's view of a shipped tensor."""
 
     def __init__(self, shipped: Shipped):
-        """Raises RuntimeError for memory of a GPU that is not there."""
         self.shipped = shipped
-        if shipped.shared is not None:
-            self._lying = shared.opened(shipped.shared)
-            return
         size = Path(shipped.path).stat().st_size
-        self._lying = (
+        self.raw = (
             torch.from_file(shipped.path, shared=False, size=size, dtype=torch.uint8)
             if size
             else torch.empty(0, dtype=torch.uint8)
         )
 
-    @functools.cached_property
-    def raw(self) -> torch.Tensor:
-        """All bytes of its block, on the CPU."""
-        return self._lying.cpu()
-
-    def lying(self) -> torch.Tensor:
-        """The values in the layout they had, where they lie: on the GPU, or on the CPU."""
-        return self._seen(self._lying)
-
     def tensor(self) -> torch.Tensor:
-        """The same on the CPU."""
-        return self._seen(self.raw)
-
-    def _seen(self, raw: torch.Tensor) -> torch.Tensor:
+        """The values in the layout they had."""
         s = self.shipped
         dtype = dtype_of(s.dtype)
         size = span(s.shape, s.stride) * dtype.itemsize
-        body = raw[s.offset : s.offset + size]
-        flat = body.view(dtype) if size else torch.empty(0, dtype=dtype, device=raw.device)
+        body = self.raw[s.offset : s.offset + size]
+        flat = body.view(dtype) if size else torch.empty(0, dtype=dtype)
         return flat.as_strided(s.shape, s.stride, flat.storage_offset())
 
     def outside(self, poison: int) -> tuple[int, int]:
@@ -411,7 +386,7 @@ class Received:
 
         What lies between them belongs to whoever allocated it: a view of it may be returned.
         """
-        return guards(self._lying, poison) if self.shipped.fenced else (0, 0)
+        return guards(self.raw, poison) if self.shipped.fenced else (0, 0)
 
     def gaps_written(self, poison: int) -> int:
         """Bytes changed in the holes of a strided layout, which belong to no element."""

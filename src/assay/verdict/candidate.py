@@ -25,7 +25,6 @@ from .buffers import Poisoned
 from .protocol import Settings, Task, runs_of
 from .room import alone, tidy
 from .run import Runner, cached_inputs
-from .shared import allow, release
 from .tamper import Taken, Tampered, taken
 
 if TYPE_CHECKING:
@@ -72,7 +71,6 @@ def main(channel: Channel, settings: dict, tasks: list[dict]) -> None:
             return
         tidy(given.judge)
         channel.receive()
-        release()
 
 
 def _lost(word: str, given: Settings) -> bool:
@@ -87,7 +85,6 @@ def _prepare(given: Settings, variant: Variant, watch: Watch | None) -> None:
         way.limit(given.budget / len(runs_of(0)) if given.budget else float("inf"))
     if given.judge.startswith("cuda"):
         torch.cuda.set_device(given.judge)
-        allow(given.probe)
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
 

@@ -150,7 +150,8 @@ def unchanged(
     for index, shipped in ran.inputs:
         if names[index] in mutates:
             continue
-        if same_values(Received(shipped).lying(), inputs[index]):
+        now, before = Received(shipped).tensor(), inputs[index].cpu()
+        if same_values(now, before):
             continue
         return Verdict(
             word="changed its input",
@@ -161,8 +162,8 @@ def unchanged(
 
 
 def received(ran: Ran) -> list[torch.Tensor]:
-    """The outputs of a run, where they lie."""
-    return [Received(shipped).lying() for shipped in ran.outputs]
+    """The outputs of a run."""
+    return [Received(shipped).tensor() for shipped in ran.outputs]
 
 
 def values(
@@ -354,14 +355,12 @@ def same_bits(one: Shipped, two: Shipped) -> bool:
         return False
     if one.kind != "tensor":
         return True
-    return same_values(Received(one).lying(), Received(two).lying())
+    return same_bytes(_bits(Received(one).tensor()), _bits(Received(two).tensor()))
 
 
 def same_values(one: Any, other: Any) -> bool:
     """Whether two inputs are equal, bit for bit where they are tensors."""
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-        if one.is_cuda and one.device == other.device:
-            return torch.equal(_bits(one), _bits(other))
         return same_bytes(_bits(one.cpu()), _bits(other.cpu()))
     return bool(one == other)
 

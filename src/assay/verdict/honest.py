@@ -40,15 +40,12 @@ def _unlike_its_file(shipped: Shipped) -> str:
         return str(error)
     if len(shipped.shape) != len(shipped.stride) or min((*shipped.shape, *shipped.stride, 0)) < 0:
         return f"shape {shipped.shape} with strides {shipped.stride}"
-    if shipped.shared is not None:  # an opened handle reaches all that lies beside it
-        return "memory of a GPU, where only files are taken"
     if not Path(shipped.path).is_file():
         return "its file is not there"
-    else:
-        held = Path(shipped.path).stat().st_size
+    held = Path(shipped.path).stat().st_size
     wanted = shipped.offset + span(shipped.shape, shipped.stride) * size
     if shipped.offset < 0 or held < wanted:
-        return f"it holds {held:,} bytes, and {wanted:,} were said"
+        return f"its file holds {held:,} bytes, and {wanted:,} were said"
     return ""
 
 

@@ -35,7 +35,6 @@ from .picture import beyond, pictured
 from .precision import class_of, explained
 from .protocol import Ran
 from .room import kept_bytes, tidy
-from .shared import forget, probe
 from .strength import strengths
 from .tamper import taken
 from .watched import watched
@@ -89,8 +88,6 @@ class Oracle:
         """Cases for which a gradient's formula was found to be its forward's."""
 
     def answer(self, message: dict[str, Any]) -> dict[str, Any]:
-        if message["do"] == "probe":
-            return {"probe": msgspec.to_builtins(probe(self.device))}
         if message["do"] == "strength":
             cases = [msgspec.convert(c, Case) for c in message["cases"]]
             found = strengths(self.op, cases, message["seed"], self._truth)
@@ -105,12 +102,6 @@ class Oracle:
                 inputs = inputs_of(self.op, case, message["seed"])
                 specs = output_specs(self.op, inputs, case)
             return {"specs": [{"shape": list(s), "dtype": dtype_name(d)} for s, d in specs]}
-        try:
-            return {"verdict": msgspec.to_builtins(self._judged(message))}
-        finally:
-            forget()
-
-    def _judged(self, message: dict[str, Any]) -> Verdict:
         runs = [msgspec.convert(r, Ran) for r in message["runs"]]
         case = msgspec.convert(message["case"], Case)
         verdict = self.judge(case, runs, message["precision"], message["device"])
@@ -118,7 +109,7 @@ class Oracle:
         verdict = pictured(verdict, runs, places)
         if self.op.of is not None:
             verdict = as_gradient(self.op, verdict, self._known(case, runs[0].seed).inputs)
-        return verdict
+        return {"verdict": msgspec.to_builtins(verdict)}
 
     def judge(self, case: Case, runs: list[Ran], precision: str, device: str) -> Verdict:
         """The first thing that is wrong in the runs, or `right`.
@@ -133,7 +124,7 @@ class Oracle:
         for number, run in enumerate(runs):
             truth = known[number % len(known)]
             found = form(run, truth.specs, device)
-            found = found or unchanged(run, truth.there, names, op.mutates) or memory(run, names)
+            found = found or unchanged(run, truth.inputs, names, op.mutates) or memory(run, names)
             if found and number >= len(known):
                 return _unlike_before(found.detail)
             if found:
@@ -162,8 +153,7 @@ class Oracle:
         given = dict(zip(op.input_names(len(known.inputs)), known.inputs))
         found, wrong = values(outs, known.expected, roundoff, op.limit, given)
         if wrong:
-            here = [out.cpu() for out in outs]
-            asked = op, known.inputs, here, known.expected, roundoff, precision
+            asked = op, known.inputs, outs, known.expected, roundoff, precision
             return explained(found, *asked), True
         if all(moved is None for moved in known.expected.moved):
             return found, False  # exact: there is no precision to speak of
@@ -311,27 +301,26 @@ class Known:
     def __init__(self, op: Op, case: Case, inputs: tuple[Any, ...], device: str):
         self.inputs = inputs
         self._op, self._device = op, device
-        self.specs: Specs = output_specs(op, self.there, case)
-        self.truth: Truth = truth_of(op, self.there, self.specs)
+        there = self._there()
+        self.specs: Specs = output_specs(op, there, case)
+        self.truth: Truth = truth_of(op, there, self.specs)
         self._dtypes = [x.dtype for x in inputs if isinstance(x, torch.Tensor)]
         self._check_specs(op)
 
-    @functools.cached_property
-    def there(self) -> tuple[Any, ...]:
-        """The inputs where the truth is computed."""
+    def _there(self) -> tuple[Any, ...]:
         return tuple(x.to(self._device) if isinstance(x, torch.Tensor) else x for x in self.inputs)
 
     @functools.cached_property
     def expected(self) -> Expected:
         """The truth and what is allowed, which costs several times as much."""
         try:
-            return budgeted(self._op, self.there, self.truth)
+            return budgeted(self._op, self._there(), self.truth)
         except torch.cuda.OutOfMemoryError:
             torch.cuda.empty_cache()
-        self._device, self.there = "cpu", self.inputs
+        self._device = "cpu"
         outputs = tuple(t.cpu() for t in self.truth.outputs)
         self.truth = dataclasses.replace(self.truth, outputs=outputs)
-        return budgeted(self._op, self.there, self.truth)
+        return budgeted(self._op, self._there(), self.truth)
 
     def _check_specs(self, op: Op) -> None:
         shapes = [tuple(t.shape) for t in self.truth.outputs]
@@ -348,8 +337,6 @@ class Known:
     @property
     def bytes(self) -> int:
         held = [*self.inputs, *self.truth.outputs]
-        if self._device != "cpu":
-            held += self.there
         if "expected" in self.__dict__:
             held += [*self.expected.moved, *self.expected.cache.values()]
         return tensor_bytes(held)

@@ -20,21 +20,6 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str
 
 
-class Shared(msgspec.Struct, frozen=True, kw_only=True):
-    """What torch needs to open another process's memory of a GPU (shared.py)."""
-
-    device: int
-    handle: bytes
-    size: int
-    offset: int
-    length: int
-    """Bytes of the tensor's block; `size` is that of the memory it lies in."""
-    counter: bytes
-    counter_offset: int
-    event: bytes
-    waits: bool
-
-
 class Shipped(msgspec.Struct, frozen=True, kw_only=True):
     """Where the bytes of one tensor lie, and how to read them."""
 
@@ -55,8 +40,6 @@ class Shipped(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it lies in the memory of an output of an earlier call."""
     kind: str = "tensor"
     """Anything else is a type that is no plain dense tensor."""
-    shared: Shared | None = None
-    """Where they lie on the GPU, in place of a file."""
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,8 +87,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     drop_barriers: bool = False
     """Whether each barrier of a right kernel is left out in turn."""
     why: str = ""
-    probe: Shared | None = None
-    """Of the oracle's, on a GPU: see shared.py."""
 
 
 def runs_of(seed: int) -> tuple[tuple[int, int], ...]:
