@@ -34,6 +34,7 @@ from ..errors import AssayError, OpError
 from ..faults import told
 from ..inputs import dtype_name, dtype_of, to_meta
 from ..op import Op
+from .binades import Compared, binade, needed
 from .chunks import add_in_square, all_within, largest_share, root_mean, summed
 from .perturb import ROUNDOFF, nudge, perturb
 from .reductions import watching
@@ -59,6 +60,8 @@ FEW, AGAIN = 1 << 12, 3
 """Up to so many elements of output an eager that needs more is tried on so many more inputs, moved
 a little: where results cancel, the largest few elements decide, and there it may have been lucky.
 """
+LUCK = 4.0
+"""And so much further off at most it is held to be there."""
 STEP = 2.0**-26
 """Relative perturbation of the inputs: small, yet far above float64's own rounding."""
 LARGE = 1 << 20
@@ -73,10 +76,6 @@ MOST_SHARE = 0.5
 MOST_RAISED = 2.0**-10
 """Most, as a share of the largest output, or one unit roundoff where that is more (bfloat16): an
 intermediate result of that size was rounded once."""
-BINADES = 2304
-"""Powers of two that a float64 can be near, subnormals included."""
-SPREAD = 1024
-"""Copies of such a table on a GPU, where all elements of one size would queue for one entry."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,7 @@ class Expected:
         if not self.needs:
             return base.mul_(self.scale)
         size = truth.abs()
-        raised = base * self.needs[index][_binade(size)].clamp_(min=self.scale)
+        raised = base * self.needs[index][binade(size)].clamp_(min=self.scale)
         # However wrong eager is, nothing passes that is off by such a share of the largest output.
         share = max(MOST_RAISED, ROUNDOFF[dtype])
         most = share * float(size.nan_to_num(0.0, 0.0, 0.0).max()) if size.numel() else 0.0
@@ -278,12 +277,7 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
             eager = outputs_of(op, [clone(x) for x in inputs])
     except OpError:
         return first  # the variant `eager` meets the same error and its row says so
-    compared = [
-        (out, truth, first.allowed(index, roundoff))
-        if first.moved[index] is not None and out.shape == truth.shape
-        else None
-        for index, (out, truth) in enumerate(zip(eager, first.truth))
-    ]
+    compared = _compared(first, eager, roundoff)
     found = [largest_share(*one, lenient=True) for one in compared if one]
     worst = max((share for share, _, _ in found), default=0.0)
     rms = root_mean([squares for _, _, squares in found], [one[0] for one in compared if one])
@@ -291,7 +285,7 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
     most = min(MOST_SCALE, MOST_SHARE / (4 * coarsest)) if coarsest else MOST_SCALE
     near = _nearby(op, first, inputs, roundoff) if EAGER * worst > 1.0 else []
     most_of_all = max([worst, *(largest_share(*o, lenient=True)[0] for n in near for o in n if o)])
-    most_of_all = min(most_of_all, 4 * worst)
+    most_of_all = min(most_of_all, LUCK * worst)
     scale = min(max(1.0, EAGER * most_of_all), most)
     if EAGER * most_of_all <= most:
         cache = first.cache if scale == 1.0 else {}
@@ -304,14 +298,22 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
             eager_rms=None if rms is None else rms / scale,
         )
     needs = tuple(
-        torch.stack([_needed(one, truth) for one in each]).amax(0)
+        torch.stack([needed(one, truth, EAGER) for one in each]).amax(0)
         for truth, *each in zip(first.truth, compared, *near)
     )
     return replace(first, cache={}, scale=scale, eager_worst=1 / EAGER, needs=needs)
 
 
-Compared = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-"""Eager's output, the truth and the allowance."""
+def _compared(
+    expected: Expected, eager: list[torch.Tensor], roundoff: float
+) -> list[Compared | None]:
+    """Of each output; None where nothing can be said."""
+    return [
+        (out, truth, expected.allowed(index, roundoff))
+        if expected.moved[index] is not None and out.shape == truth.shape
+        else None
+        for index, (out, truth) in enumerate(zip(eager, expected.truth))
+    ]
 
 
 def _nearby(
@@ -333,41 +335,8 @@ def _nearby(
         if [t.shape for t in truths] != [t.shape for t in first.truth]:
             continue
         there = replace(first, truth=tuple(truths), cache={})
-        made.append(
-            [
-                (out, truth, there.allowed(index, roundoff))
-                if first.moved[index] is not None and out.shape == truth.shape
-                else None
-                for index, (out, truth) in enumerate(zip(eager, truths))
-            ]
-        )
+        made.append(_compared(there, eager, roundoff))
     return made
-
-
-def _needed(compared: Compared | None, like: torch.Tensor) -> torch.Tensor:
-    """EAGER times the worst share of the allowance among outputs of each size, by powers of two.
-
-    compared: None where nothing can be said. like: a tensor of the device.
-    """
-    rows = 1 if like.device.type == "cpu" else SPREAD
-    needs = torch.ones(rows * BINADES, device=like.device, dtype=torch.float64)
-    if compared is None:
-        return needs[:BINADES]
-    out, truth, allowed = compared
-    share = (out.to(truth.dtype) - truth).abs().div_(allowed).nan_to_num_(0.0, 0.0, 0.0)
-    at = _binade(truth.abs()).clamp_(0, BINADES - 1).reshape(-1)
-    at += torch.arange(at.numel(), device=at.device).remainder_(rows).mul_(BINADES)
-    needs.scatter_reduce_(0, at, EAGER * share.reshape(-1), "amax")
-    own = needs.view(rows, BINADES).amax(0)
-    found = own.clone()  # the neighbours too: the element itself may have been lucky
-    torch.maximum(found[1:], own[:-1], out=found[1:])
-    torch.maximum(found[:-1], own[1:], out=found[:-1])
-    return found
-
-
-def _binade(size: torch.Tensor) -> torch.Tensor:
-    """The power of two below each size, as an index."""
-    return torch.frexp(size.nan_to_num(0.0, 0.0, 0.0)).exponent.long().add_(BINADES // 2)
 
 
 def outputs_of(op: Op, inputs: list[Any]) -> list[torch.Tensor]:
