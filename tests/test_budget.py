@@ -11,7 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import assay
-from assay.verdict.budget import CLASSES, ROUNDOFF, Expected, arithmetic, expect
+from assay.verdict.budget import (
+    CLASSES,
+    ROUNDOFF,
+    Expected,
+    arithmetic,
+    expect,
+    largest_beside,
+)
 from assay.verdict.compare import shares, values, within
 from assay.verdict.emulate import rounded, with_poorer
 from assay.verdict.perturb import PERIOD
@@ -355,6 +362,57 @@ def test_an_eager_that_rounds_a_large_result_may_err_by_one_of_its_roundings() -
     assert right(polynomial(x), expected, (x,))
     assert not right(polynomial(x) + 2.0**-4, expected, (x,))
     assert not right(torch.zeros_like(x), expected, (x,))
+
+
+def test_a_large_row_excuses_nothing_in_others() -> None:
+    """One row is 64 times larger, and intermediate results cancel: zeros elsewhere stay wrong."""
+    x = draw(8, 64, 512, dtype=torch.bfloat16)
+    x[0] *= 64
+    expected = known(lambda x: (x * 1.7 + 64 * x[:, :1]) - 64 * x[:, :1], x)
+    assert expected.needs
+    zeros = expected.truth[0].to(torch.bfloat16)
+    zeros[1:] = 0
+    assert not right(zeros, expected, (x,))
+    for row in range(1, 64):
+        alone = expected.truth[0].to(torch.bfloat16)
+        alone[row] = 0
+        assert not right(alone, expected, (x,)), row
+
+
+@pytest.mark.parametrize(
+    ("shape", "each"), [((), 1), ((5,), 1), ((3, 64), 3), ((3, 2, 63), 3), ((4, 0), 0), ((7, 1), 1)]
+)
+def test_what_lies_beside_is_a_row_or_as_many_of_short_ones(shape: tuple[int, ...], each: int):
+    size = torch.rand(shape, dtype=torch.float64)
+    assert largest_beside(size).numel() == each
+    if size.numel():
+        assert float(largest_beside(size).max()) == float(size.max())
+
+
+def test_where_an_eager_is_allowed_less_than_its_own_factor_it_is_said_so() -> None:
+    """Of such an input no hostile case is made: an honest kernel may err as far as eager."""
+    x = draw(9, 4096, dtype=torch.bfloat16)
+    poor = known(lambda x: (x + 256) - 256 + x * 0.25, x)
+    assert poor.tight
+    assert poor.eager_worst is not None
+    assert poor.eager_worst > 0.25
+    assert not known(lambda x: x * 2, x).tight
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_inputs_near_by_for_which_a_reference_leaves_its_table_cost_nothing(device: str) -> None:
+    """On a GPU such an index would end the process's CUDA: they are asked on the CPU."""
+    calls = []
+
+    def looked_up(x: torch.Tensor) -> torch.Tensor:
+        calls.append(x.device.type)
+        at = (x.double() * 16).long()  # 63, and 64 once x is moved up
+        return ((torch.ones(64, dtype=x.dtype, device=x.device)[at] + x) - x) * 1.01 + x
+
+    x = torch.full((64,), 63.75 / 16, dtype=torch.bfloat16, device=device)
+    expected = known(looked_up, x)
+    assert calls[-3:] == ["cpu"] * 3
+    assert torch.isfinite(expected.allowed(0, 2.0**-24)).all()
 
 
 def test_rows_that_stand_above_one_another_move_unlike_each_other() -> None:

@@ -248,6 +248,10 @@ HONEST: dict[str, Any] = dict(
             "events say 45.00 us, and CUPTI 60.00 us .* 4 kernels and copies, 52.00 us of them",
         ),
         (
+            {"kernels": 2, "span_seconds": 5e-5, "kernel_seconds": 4.85e-5},
+            "2 kernels and copies, 48.50 us of them",
+        ),
+        (
             {"median": 3.0e-5},
             r"invalid, no such speed is possible: 30.00 us, and its floor is 40.00 us \(moving "
             r"134,217,728 bytes at 3,352 GB/s\)",

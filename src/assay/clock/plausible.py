@@ -24,9 +24,10 @@ BROKEN = (
 AGREE, AGREE_SECONDS = 0.05, 5e-7
 """How far events may be from what CUPTI says, or so much a kernel: what tracing adds to a
 kernel that it waits for is up to 0.5 us."""
-IN_A_ROW = 0.1
+A_BOUNDARY, IN_A_ROW = 0.03, 0.1
 """How far events may be below the sum of several kernels' durations by CUPTI, which lets each end
-before the next begins: 199.7 us and 214.5 of four that move 128 MB each on an H200, 6.9 %."""
+before the next begins: so much for each, and so much at most. 199.7 us and 214.5 of four that move
+128 MB each on an H200, 6.9 % of three boundaries."""
 
 
 def refuse(
@@ -135,7 +136,7 @@ def _apart(by_events: float, busy: float | None, span: float | None, kernels: in
         return ""
     low = span if busy is None else min(busy, span)
     slack = max(AGREE * span, AGREE_SECONDS * kernels)
-    below = max(slack, IN_A_ROW * low) if kernels > 1 else slack
+    below = max(slack, min(IN_A_ROW, A_BOUNDARY * (kernels - 1)) * low)
     if low - below <= by_events <= span + slack:
         return ""
     return (

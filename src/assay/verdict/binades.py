@@ -15,13 +15,13 @@ Compared = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 def needed(compared: Compared | None, like: torch.Tensor, times: float) -> torch.Tensor:
     """`times` the worst share of the allowance among outputs of each size, by powers of two.
 
-    compared: None where nothing can be said. like: a tensor of the device.
+    compared: None where nothing can be said. like: a tensor of the device of the table.
     """
-    rows = 1 if like.device.type == "cpu" else SPREAD
-    needs = torch.ones(rows * BINADES, device=like.device, dtype=torch.float64)
     if compared is None:
-        return needs[:BINADES]
+        return torch.ones(BINADES, device=like.device, dtype=torch.float64)
     out, truth, allowed = compared
+    rows = 1 if truth.device.type == "cpu" else SPREAD
+    needs = torch.ones(rows * BINADES, device=truth.device, dtype=torch.float64)
     share = (out.to(truth.dtype) - truth).abs().div_(allowed).nan_to_num_(0.0, 0.0, 0.0)
     at = binade(truth.abs()).clamp_(0, BINADES - 1).reshape(-1)
     at += torch.arange(at.numel(), device=at.device).remainder_(rows).mul_(BINADES)
@@ -30,7 +30,7 @@ def needed(compared: Compared | None, like: torch.Tensor, times: float) -> torch
     found = own.clone()  # the neighbours too: the element itself may have been lucky
     torch.maximum(found[1:], own[:-1], out=found[1:])
     torch.maximum(found[:-1], own[1:], out=found[:-1])
-    return found
+    return found.to(like.device)
 
 
 def binade(size: torch.Tensor) -> torch.Tensor:

@@ -74,8 +74,11 @@ MOST_SCALE = 64.0
 MOST_SHARE = 0.5
 """And most of an output that may so become its allowance: zeros must stay wrong."""
 MOST_RAISED = 2.0**-10
-"""Most, as a share of the largest output, or one unit roundoff where that is more (bfloat16): an
-intermediate result of that size was rounded once."""
+"""Most, as a share of the largest output beside it, or one unit roundoff where that is more
+(bfloat16): an intermediate result of that size was rounded once."""
+BESIDE = 64
+"""Outputs that lie beside one another: a row, or as many of short rows. A row that stands far above
+the others has larger intermediate results, and excuses nothing there."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,11 @@ class Expected:
     needs: tuple[torch.Tensor, ...] = ()
     """For each output, EAGER times eager's worst share among those of each power of two."""
 
+    @property
+    def tight(self) -> bool:
+        """Whether less than EAGER times eager's own error is allowed, since that is too much."""
+        return bool(self.needs) and (self.eager_worst or math.inf) > (1 + 2.0**-20) / EAGER
+
     def allowed(self, index: int, roundoff: float, limit: float | None = None) -> torch.Tensor:
         """Allowed |error| for each element of one output."""
         key = index, roundoff, limit
@@ -156,10 +164,19 @@ class Expected:
             return base.mul_(self.scale)
         size = truth.abs()
         raised = base * self.needs[index][binade(size)].clamp_(min=self.scale)
-        # However wrong eager is, nothing passes that is off by such a share of the largest output.
-        share = max(MOST_RAISED, ROUNDOFF[dtype])
-        most = share * float(size.nan_to_num(0.0, 0.0, 0.0).max()) if size.numel() else 0.0
-        return torch.minimum(raised, (self.scale * base).clamp(min=most))
+        # However wrong eager is, nothing passes that is off by such a share of the largest beside.
+        most = largest_beside(size).mul_(max(MOST_RAISED, ROUNDOFF[dtype]))
+        return torch.minimum(raised, torch.maximum(base.mul_(self.scale), most))
+
+
+def largest_beside(size: torch.Tensor) -> torch.Tensor:
+    """The largest finite one of the row of each, or of as many last dimensions as hold BESIDE."""
+    finite, first = size.nan_to_num(0.0, 0.0, 0.0), size.dim()
+    if not size.numel():
+        return finite
+    while first and finite[(0,) * first].numel() < BESIDE:
+        first -= 1
+    return finite.amax(tuple(range(first, size.dim())), keepdim=True) if size.dim() else finite
 
 
 def smallest(dtype: torch.dtype) -> float:
@@ -301,7 +318,10 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
         torch.stack([needed(one, truth, EAGER) for one in each]).amax(0)
         for truth, *each in zip(first.truth, compared, *near)
     )
-    return replace(first, cache={}, scale=scale, eager_worst=1 / EAGER, needs=needs)
+    raised = replace(first, cache={}, scale=scale, needs=needs)
+    again = [one for one in _compared(raised, eager, roundoff) if one]
+    left = max((largest_share(*one, lenient=True)[0] for one in again), default=0.0)
+    return replace(raised, eager_worst=left if math.isfinite(left) else None)
 
 
 def _compared(
@@ -319,12 +339,17 @@ def _compared(
 def _nearby(
     op: Op, first: Expected, inputs: tuple[Any, ...], roundoff: float
 ) -> list[list[Compared | None]]:
-    """The same of each output on inputs near these, several times; empty where outputs are many."""
+    """The same of each output on inputs near these, several times; empty where outputs are many.
+
+    On the CPU: a reference that takes places from its inputs may leave its tensors for such ones,
+    which raises there, and on a GPU would cost the process its context.
+    """
     if sum(t.numel() for t in first.truth) > FEW:
         return []
     made = []
+    here = [x.cpu() if isinstance(x, torch.Tensor) else x for x in inputs]
     for draw in range(AGAIN):
-        near = [perturb(x, DRAWS + draw, nudge(x)) for x in inputs]
+        near = [perturb(x, DRAWS + draw, nudge(x)) for x in here]
         try:
             with torch.no_grad(), _default_float64():
                 truths = outputs_of(op, [widen(x) for x in near])
@@ -334,7 +359,8 @@ def _nearby(
             continue
         if [t.shape for t in truths] != [t.shape for t in first.truth]:
             continue
-        there = replace(first, truth=tuple(truths), cache={})
+        moved = tuple(None if d is None else d.cpu() for d in first.moved)
+        there = replace(first, truth=tuple(truths), moved=moved, cache={})
         made.append(_compared(there, eager, roundoff))
     return made
 
