@@ -11,14 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import assay
-from assay.verdict.budget import (
-    CLASSES,
-    ROUNDOFF,
-    Expected,
-    arithmetic,
-    expect,
-    largest_beside,
-)
+from assay.verdict.binades import largest_beside
+from assay.verdict.budget import CLASSES, ROUNDOFF, Expected, arithmetic, expect
 from assay.verdict.compare import shares, values, within
 from assay.verdict.emulate import rounded, with_poorer
 from assay.verdict.perturb import PERIOD
@@ -387,6 +381,24 @@ def test_what_lies_beside_is_a_row_or_as_many_of_short_ones(shape: tuple[int, ..
     assert largest_beside(size).numel() == each
     if size.numel():
         assert float(largest_beside(size).max()) == float(size.max())
+
+
+def test_a_few_rows_that_cancel_at_their_peak_may_be_as_eager_has_them() -> None:
+    """Gradient of softmax in bfloat16, y (dy - sum(y dy)): where one y is near 1, dy is near the
+    sum, and the row's largest result is far smaller than what is rounded on the way there."""
+
+    def gradient(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
+        return y * dy - y * (y * dy).sum(-1, keepdim=True)
+
+    x, dy = draw(11, 64, 256) * 3, draw(12, 64, 256, dtype=torch.bfloat16)
+    y = torch.softmax(x, -1).to(torch.bfloat16)
+    expected = known(gradient, y, dy)
+    assert expected.needs
+    assert right(gradient(y, dy), expected, (y, dy))
+    other = (y.float() * (dy.float() - (y * dy).sum(-1, keepdim=True).float())).to(y.dtype)
+    assert right(other, expected, (y, dy))
+    assert not right(torch.zeros_like(y), expected, (y, dy))
+    assert not right(y * dy, expected, (y, dy))
 
 
 def test_where_an_eager_is_allowed_less_than_its_own_factor_it_is_said_so() -> None:

@@ -337,6 +337,11 @@ PROBLEMS = [
     ("env-cuda_launch_blocking", env("CUDA_LAUNCH_BLOCKING", "1"), "unset CUDA_LAUNCH_BLOCKING"),
     ("env-triton_interpret", env("TRITON_INTERPRET", "1"), "unset TRITON_INTERPRET"),
     ("env-numba_enable_cudasim", env("NUMBA_ENABLE_CUDASIM", "1"), "unset NUMBA_ENABLE_CUDASIM"),
+    (
+        "numba-cuda-and-numpy",
+        put(put(WELL, found("numba-cuda", "0.30.4")), found("numpy", "2.5.1")),
+        f'{PIP} "numpy<2.5"',
+    ),
 ]
 
 
@@ -344,6 +349,12 @@ PROBLEMS = [
 def test_each_problem_is_found_with_its_fix(id, facts, fix):
     problems, _ = judge(facts)
     assert {p.id: p.fix for p in problems}.get(id) == fix
+
+
+def test_a_numba_cuda_that_knows_its_numpy_is_no_problem() -> None:
+    for cuda, numpy in (("0.30.4", "2.4.6"), ("0.31.0", "2.5.1")):
+        facts = put(put(WELL, found("numba-cuda", cuda)), found("numpy", numpy))
+        assert "numba-cuda-and-numpy" not in {p.id for p in judge(facts)[0]}
 
 
 NOTES = [

@@ -59,6 +59,20 @@ def packages(facts: Facts) -> Judged:
             "numba is here without numba-cuda, where its CUDA target moved",
             f"{PIP} numba-cuda",
         )
+    yield from numba_and_numpy(facts)
+
+
+def numba_and_numpy(facts: Facts) -> Judged:
+    """numba-cuda up to 0.30 overloads names that NumPy 2.5 no longer has: no kernel compiles."""
+    cuda, numpy = facts.probe("numba-cuda"), facts.probe("numpy")
+    if cuda.state != "found" or numpy.state != "found":
+        return
+    if () < numbers(cuda.version)[:2] <= (0, 30) and numbers(numpy.version)[:2] >= (2, 5):
+        yield problem(
+            "numba-cuda-and-numpy",
+            f"numba-cuda {cuda.version} can't compile kernels beside numpy {numpy.version}",
+            f'{PIP} "numpy<2.5"',
+        )
 
 
 RULES: tuple[Callable[[Facts], Judged], ...] = (

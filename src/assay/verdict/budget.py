@@ -34,7 +34,7 @@ from ..errors import AssayError, OpError
 from ..faults import told
 from ..inputs import dtype_name, dtype_of, to_meta
 from ..op import Op
-from .binades import Compared, binade, needed
+from .binades import Compared, binade, coarseness, largest_beside, needed, of_largest
 from .chunks import add_in_square, all_within, largest_share, root_mean, summed
 from .perturb import ROUNDOFF, nudge, perturb
 from .reductions import watching
@@ -73,12 +73,6 @@ MOST_SCALE = 64.0
 """Most that a poor eager raises the allowance for outputs of every size."""
 MOST_SHARE = 0.5
 """And most of an output that may so become its allowance: zeros must stay wrong."""
-MOST_RAISED = 2.0**-10
-"""Most, as a share of the largest output beside it, or one unit roundoff where that is more
-(bfloat16): an intermediate result of that size was rounded once."""
-BESIDE = 64
-"""Outputs that lie beside one another: a row, or as many of short rows. A row that stands far above
-the others has larger intermediate results, and excuses nothing there."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +129,8 @@ class Expected:
     """Root mean square of eager's errors in units of the allowance; None if that has `needs`."""
     needs: tuple[torch.Tensor, ...] = ()
     """For each output, EAGER times eager's worst share among those of each power of two."""
+    coarse: tuple[float, ...] = ()
+    """For each output, what eager's intermediate results cost beside the largest: see COARSE."""
 
     @property
     def tight(self) -> bool:
@@ -165,18 +161,10 @@ class Expected:
         size = truth.abs()
         raised = base * self.needs[index][binade(size)].clamp_(min=self.scale)
         # However wrong eager is, nothing passes that is off by such a share of the largest beside.
-        most = largest_beside(size).mul_(max(MOST_RAISED, ROUNDOFF[dtype]))
+        most = largest_beside(size)
+        whole = most.amax() if most.numel() else 0.0
+        most = (most * self.coarse[index]).clamp_(max=whole).mul_(of_largest(dtype))
         return torch.minimum(raised, torch.maximum(base.mul_(self.scale), most))
-
-
-def largest_beside(size: torch.Tensor) -> torch.Tensor:
-    """The largest finite one of the row of each, or of as many last dimensions as hold BESIDE."""
-    finite, first = size.nan_to_num(0.0, 0.0, 0.0), size.dim()
-    if not size.numel():
-        return finite
-    while first and finite[(0,) * first].numel() < BESIDE:
-        first -= 1
-    return finite.amax(tuple(range(first, size.dim())), keepdim=True) if size.dim() else finite
 
 
 def smallest(dtype: torch.dtype) -> float:
@@ -318,7 +306,8 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
         torch.stack([needed(one, truth, EAGER) for one in each]).amax(0)
         for truth, *each in zip(first.truth, compared, *near)
     )
-    raised = replace(first, cache={}, scale=scale, needs=needs)
+    coarse = tuple(map(coarseness, compared, first.dtypes))
+    raised = replace(first, cache={}, scale=scale, needs=needs, coarse=coarse)
     again = [one for one in _compared(raised, eager, roundoff) if one]
     left = max((largest_share(*one, lenient=True)[0] for one in again), default=0.0)
     return replace(raised, eager_worst=left if math.isfinite(left) else None)

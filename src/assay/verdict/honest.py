@@ -11,6 +11,7 @@ from ..errors import OpError
 from ..inputs import dtype_of
 from ..types import Verdict
 from .buffers import INTEGERS, Received, span
+from .late import NOT_WAITING
 from .protocol import Ran, Shipped
 
 
@@ -60,11 +61,18 @@ def _forged(why: str) -> Verdict:
 def unfinished(runs: list[Ran]) -> Verdict | None:
     """Work that was still going on when a call returned."""
     late = next((run.late for run in runs if run.late), "")
-    if not late:
-        return None
+    return _unfinished(late) if late else None
+
+
+def not_waiting(run: Ran) -> Verdict | None:
+    """What explains a wrong answer of a run behind a busy stream, if an idle GPU gave another."""
+    return _unfinished(NOT_WAITING) if run.unlike_idle else None
+
+
+def _unfinished(detail: str) -> Verdict:
     return Verdict(
         word="unfinished",
-        detail=late,
+        detail=detail,
         advice="join threads before you return; launch on torch.cuda.current_stream(), or make "
         "each stream wait for the other, before and after",
     )

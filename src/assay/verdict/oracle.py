@@ -29,7 +29,7 @@ from ..types import Case, Verdict
 from .budget import Expected, Truth, arithmetic, budgeted, clone, output_specs, truth_of
 from .buffers import Received
 from .compare import form, memory, poison_left, received, same_bits, same_values, unchanged, values
-from .honest import kept, spread, unfinished, unsound
+from .honest import kept, not_waiting, spread, unfinished, unsound
 from .joined import as_gradient, check_formula
 from .picture import beyond, pictured
 from .precision import class_of, explained
@@ -126,7 +126,7 @@ class Oracle:
             found = form(run, truth.specs, device)
             found = found or unchanged(run, truth.inputs, names, op.mutates) or memory(run, names)
             if found and number >= len(known):
-                return _unlike_before(found.detail)
+                return not_waiting(run) or _unlike_before(found.detail)
             if found:
                 return self._reproducible(case, run, found)
         if op.accept is not None:
@@ -187,7 +187,7 @@ class Oracle:
             return first
         again, wrong = self._values(runs[2], known, precision)
         if wrong:
-            return _stale(runs[1:]) or _unlike_before(again.detail)
+            return not_waiting(runs[2]) or _stale(runs[1:]) or _unlike_before(again.detail)
         note = f"{spread(runs)}, all within the limit"
         if self.op.deterministic:
             return Verdict(word="not the same twice", detail=note, advice="fix the order of sums")
@@ -206,11 +206,13 @@ class Oracle:
         from .buffers import Received
 
         assert self.op.accept is not None
-        for run, truth in zip(runs, known):
+        for number, run in enumerate(runs):
             outputs = [Received(s).tensor() for s in run.outputs]
-            answer = self.op.accept(outputs, [clone(x) for x in truth.inputs])
+            inputs = [clone(x) for x in known[number % len(known)].inputs]
+            answer = self.op.accept(outputs, inputs)
             if answer is not True:
-                return Verdict(word="wrong value", detail=str(answer or "the Op's accept said no"))
+                said = Verdict(word="wrong value", detail=str(answer or "the Op's accept said no"))
+                return not_waiting(run) or said
         return Verdict(word="right", findings=("judged by the Op's own accept",))
 
     def zoo(self, cases: list[Case], near: tuple[int, ...], seed: int) -> list[dict[str, Any]]:

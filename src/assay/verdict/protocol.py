@@ -59,6 +59,8 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     different: int = 1
     """Results that differ in some bit, among `repeats` runs with the same inputs."""
     repeats: int = 1
+    unlike_idle: bool = False
+    """Whether it differs, behind a busy stream, from what an idle GPU gives again and again."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

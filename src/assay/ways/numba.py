@@ -4,9 +4,11 @@ run so goes to Numba's simulator, within a budget.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import math
 import time
+from importlib import metadata
 from typing import Any
 
 from ..errors import NotRun
@@ -44,6 +46,7 @@ def ready() -> None:
     """
     from numba.cuda.dispatcher import CUDADispatcher
 
+    fits()
     if getattr(CUDADispatcher.__getitem__, "on_current_stream", False):
         return
     configured = CUDADispatcher.__getitem__
@@ -56,6 +59,25 @@ def ready() -> None:
 
     on_current_stream.on_current_stream = True  # type: ignore[attr-defined]
     CUDADispatcher.__getitem__ = on_current_stream
+
+
+def fits() -> None:
+    """Raises NotRun if numba-cuda and NumPy don't go together, which Numba says at a first launch.
+
+    numba-cuda up to 0.30 overloads names that NumPy 2.5 has no longer.
+    """
+    if importlib.util.find_spec("numba_cuda") is None:
+        return
+    try:
+        importlib.import_module("numba.cuda.np.arrayobj")
+    except AttributeError as error:
+        versions = " and ".join(f"{n} {metadata.version(n)}" for n in ("numba-cuda", "numpy"))
+        raise NotRun(
+            f"{versions} don't go together ({error}): pip install 'numpy<2.5', or a newer "
+            "numba-cuda"
+        ) from error
+    except ModuleNotFoundError:  # another layout of numba-cuda, and nothing is known against it
+        return
 
 
 _streams: dict[int, Any] = {}
