@@ -38,8 +38,10 @@ def word_of(error: BaseException) -> tuple[str, str]:
         return "not run", str(error)
     if isinstance(error, BuildError):
         return "did not build", error.first
-    if isinstance(error, LaunchError):
-        return "did not launch", str(error)
+    if isinstance(error, LaunchError):  # or what came of the kernel in front of it
+        text = str(error)
+        lost = "out of memory" if MEMORY.search(text) else "crashed" if CRASH.search(text) else ""
+        return lost or "did not launch", text
     if isinstance(error, NotSupported):
         return "not supported", str(error)
     whole, text, where = _text(error), _first_line(error), _where(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,8 @@ from ..types import Compiled
 from .cuda import Built
 from .launch import Launch, arguments, check_geometry, check_shared, configured_as, type_of
 
+KEPT = 1024
+"""Launches of one source, by kernel and geometry, that are kept ready."""
 EARLY_FROM = (9, 0)
 """Compute capability from which a kernel may start early; below, it is launched as usual."""
 
@@ -25,9 +28,14 @@ class Module:
 
     def __init__(self, built: Built, device: str, more: Callable[[str], Built]):
         """more: compiles the source with another of its kernels."""
+        import torch
+
         self._more, self._on = more, device
         self._kernels: dict[str, Any] = {}
-        self._streams: dict[int, Any] = {}
+        self._configured = functools.lru_cache(KEPT, typed=True)(self._configured_anew)
+        self._torch_device, self._current_device = torch.cuda.device, torch._C._cuda_getDevice
+        # torch.cuda.current_stream makes an object, which takes longer than a launch.
+        self._current_stream = torch._C._cuda_getCurrentRawStream
         self._allowed: dict[str, int] = {}
         """Bytes of dynamic shared memory that a kernel may have, where that is more than usual."""
         self.type = type_of
@@ -69,36 +77,78 @@ class Module:
             self._allowed[launch.name] = launch.shared
 
     def __getitem__(self, name: str) -> Any:
-        kernel, parameters, facts = self._kernel(name)
+        self._kernel(name)  # an unknown name is told before anything is asked of it
 
         def configured(*, grid: Any, block: Any, shared: int = 0, early: bool = False) -> Any:
-            launch = configured_as(name, grid, block, shared, early)
-            check_geometry(launch)
-            check_shared(launch, facts.shared_bytes, facts.arch)
-
-            def launched(*args: Any) -> None:
-                passed = [*arguments(name, args, parameters)]
-                self._allow(kernel, launch, facts)
-                self._launch(kernel, launch, passed)
-
-            return launched
+            sizes = (tuple(each) if isinstance(each, list) else each for each in (grid, block))
+            return self._configured(name, *sizes, shared, early)
 
         return configured
 
-    def _launch(self, kernel: Any, launch: Launch, args: list[Any]) -> None:
-        import torch
-        from cuda.core import LaunchConfig
-        from cuda.core import launch as start
+    def _configured_anew(self, name: str, grid: Any, block: Any, shared: int, early: bool) -> Any:
+        """What launches a kernel so. Raises LaunchError for what can't be launched."""
+        launch = configured_as(name, grid, block, shared, early)
+        handle, parameters, wake = self.ready(launch)
+        start = Start(launch, handle, self._at_once(launch))
+        index = self._device.device_id
 
-        current = torch.cuda.current_stream(self._on)
-        if launch.early and torch.cuda.get_device_capability(self._on) >= EARLY_FROM:
-            start_early(kernel, launch, args, current.cuda_stream)
-            return
-        if current.cuda_stream not in self._streams:
-            self._streams[current.cuda_stream] = self._device.create_stream(current)
-        stream = self._streams[current.cuda_stream]
-        config = LaunchConfig(grid=launch.grid, block=launch.block, shmem_size=launch.shared)
-        start(stream, config, kernel, *args)
+        def launched(*args: Any) -> None:
+            packed = [_packed(value) for value in arguments(name, args, parameters)]
+            if self._current_device() == index:
+                start(packed, self._current_stream(index), wake)
+                return
+            with self._torch_device(index):
+                start(packed, self._current_stream(index), wake)
+
+        return launched
+
+    def _at_once(self, launch: Launch) -> bool:
+        """Whether it may start early, and this GPU can have it so."""
+        import torch
+
+        return launch.early and torch.cuda.get_device_capability(self._on) >= EARLY_FROM
+
+
+class Start:
+    """A kernel of known geometry as the driver launches it."""
+
+    def __init__(self, launch: Launch, handle: Any, early: bool):
+        from cuda.bindings import driver
+
+        self._driver, self._name, self._early = driver, launch.name, early
+        self._handle = driver.CUfunction(int(handle))
+        self._launch, self._geometry = launch, (*launch.grid, *launch.block, launch.shared)
+        self._refused = driver.CUresult.CUDA_ERROR_INVALID_CONTEXT
+
+    def __call__(self, packed: list[Any], stream: int, wake: Callable[[], None]) -> None:
+        """packed: arguments as `_packed` makes them. wake: makes the device the current one of a
+        thread that is new to CUDA. Raises LaunchError with what the driver says."""
+        table = (ctypes.c_void_p * max(1, len(packed)))(*map(ctypes.addressof, packed))
+        status = self._start(ctypes.addressof(table), stream)
+        if status == self._refused:
+            wake()
+            status = self._start(ctypes.addressof(table), stream)
+        if status:
+            raise LaunchError(f"{self._name}: the driver refuses to launch it: {status.name}")
+
+    def _start(self, table: int, stream: int) -> Any:
+        if self._early:
+            return self._driver.cuLaunchKernelEx(self._config(stream), self._handle, table, 0)[0]
+        return self._driver.cuLaunchKernel(self._handle, *self._geometry, stream, table, 0)[0]
+
+    def _config(self, stream: int) -> Any:
+        """Of a kernel that may start before the one in front of it has ended, and waits for that
+        itself (griddepcontrol.wait): programmatic dependent launch, CUDA Programming Guide."""
+        driver, launch = self._driver, self._launch
+        attribute, config = driver.CUlaunchAttribute(), driver.CUlaunchConfig()
+        kinds = driver.CUlaunchAttributeID
+        attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        attribute.value.programmaticStreamSerializationAllowed = 1
+        config.gridDimX, config.gridDimY, config.gridDimZ = launch.grid
+        config.blockDimX, config.blockDimY, config.blockDimZ = launch.block
+        config.sharedMemBytes, config.hStream = launch.shared, driver.CUstream(stream)
+        config.attrs, config.numAttrs = [attribute], 1
+        return config
 
 
 def handle_of(kernel: Any) -> Any:
@@ -121,30 +171,6 @@ def allow_shared(kernel: Any, shared: int, device: int) -> None:
         (status,) = driver.cuKernelSetAttribute(attribute, shared, handle, driver.CUdevice(device))
     if status != driver.CUresult.CUDA_SUCCESS:
         raise LaunchError(f"{shared:,} bytes of dynamic shared memory are refused: {status.name}")
-
-
-def start_early(kernel: Any, launch: Launch, args: list[Any], stream: int) -> None:
-    """Launches a kernel that may start before the one in front of it has ended, and waits for that
-    itself (griddepcontrol.wait): programmatic dependent launch, CUDA Programming Guide.
-
-    Raises LaunchError with what the driver says.
-    """
-    from cuda.bindings import driver
-
-    attribute = driver.CUlaunchAttribute()
-    attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-    attribute.value.programmaticStreamSerializationAllowed = 1
-    config = driver.CUlaunchConfig()
-    config.gridDimX, config.gridDimY, config.gridDimZ = launch.grid
-    config.blockDimX, config.blockDimY, config.blockDimZ = launch.block
-    config.sharedMemBytes, config.hStream = launch.shared, driver.CUstream(stream)
-    config.attrs, config.numAttrs = [attribute], 1
-    packed = [_packed(value) for value in args]
-    table = (ctypes.c_void_p * max(1, len(packed)))(*map(ctypes.addressof, packed))
-    handle = driver.CUfunction(int(handle_of(kernel)))
-    (status,) = driver.cuLaunchKernelEx(config, handle, ctypes.addressof(table), 0)
-    if status != driver.CUresult.CUDA_SUCCESS:
-        raise LaunchError(f"{launch.name}: the driver refuses to launch it: {status.name}")
 
 
 def _packed(value: Any) -> Any:

@@ -1,0 +1,144 @@
+"""How `k[name](grid=, block=)(...)` reaches the driver, with a stand-in for driver and GPU."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from cuda.bindings import driver
+
+from assay.errors import LaunchError
+from assay.faults import poisons_process, word_of
+from assay.types import Compiled
+from assay.ways import cuda_module
+from assay.ways.cuda_module import Module
+
+PARAMETERS = [["u64", 0], ["u32", 0], ["f32", 0]]
+OK, NEW_THREAD = driver.CUresult.CUDA_SUCCESS, driver.CUresult.CUDA_ERROR_INVALID_CONTEXT
+
+
+@dataclass
+class Gpu:
+    """What the driver was asked, and what it says next."""
+
+    calls: list[tuple[Any, ...]] = field(default_factory=list)
+    says: list[Any] = field(default_factory=list)
+    current: int = 0
+    woken: int = 0
+
+    def launch(self, handle: Any, *rest: Any) -> tuple[Any]:
+        if self.says:
+            return (self.says.pop(),)
+        *geometry, stream, table, _ = rest
+        kinds = (ctypes.c_uint64, ctypes.c_uint32, ctypes.c_float)
+        places = (ctypes.c_void_p * len(kinds)).from_address(table)
+        values = tuple(kind.from_address(at).value for kind, at in zip(kinds, places))
+        self.calls.append((int(handle), tuple(geometry), stream, values))
+        return (OK,)
+
+    def wake(self) -> None:
+        self.woken += 1
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
+    made = Gpu()
+    monkeypatch.setattr(driver, "cuLaunchKernel", made.launch)
+    monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: made.current, raising=False)
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda i: 70 + i, raising=False)
+    monkeypatch.setattr(Module, "_load", lambda self, built: None)
+    return made
+
+
+@pytest.fixture
+def k(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> Module:
+    made = Module(SimpleNamespace(), "cuda:0", lambda name: pytest.fail(f"no kernel {name}"))  # type: ignore[arg-type]
+    made._device = SimpleNamespace(device_id=0, set_current=gpu.wake)
+    made._kernels["k"] = (
+        SimpleNamespace(handle=5000),
+        PARAMETERS,
+        Compiled(name="k", arch="sm_90"),
+    )
+    monkeypatch.setattr(cuda_module, "handle_of", lambda kernel: kernel.handle)
+    return made
+
+
+class Pointer(SimpleNamespace):
+    """Stands for a tensor of the GPU."""
+
+    device = SimpleNamespace(type="cuda")
+
+    def data_ptr(self) -> int:
+        return 0x7F00_0000_1000
+
+
+def test_geometry_stream_and_arguments_reach_the_driver(gpu: Gpu, k: Module) -> None:
+    for n in (7, 8):
+        k["k"](grid=[2, 3], block=64, shared=16)(Pointer(), n, 1.5)
+    geometry = (2, 3, 1, 64, 1, 1, 16)
+    assert gpu.calls == [(5000, geometry, 70, (0x7F00_0000_1000, n, 1.5)) for n in (7, 8)]
+    assert k._configured.cache_info().hits == 1, "worked out once"
+
+
+def test_what_cannot_be_launched_is_refused_at_every_call(gpu: Gpu, k: Module) -> None:
+    for _ in range(2):
+        with pytest.raises(LaunchError, match="2,000 threads a block"):
+            k["k"](grid=1, block=2000)
+        with pytest.raises(LaunchError, match=r"grid=1\.0: give one to three ints"):
+            k["k"](grid=1.0, block=32)
+        k["k"](grid=1, block=32)(Pointer(), 1, 1.0)  # equal to the one before, and an int
+        with pytest.raises(LaunchError, match="takes 3 arguments, and got 1"):
+            k["k"](grid=1, block=32)(Pointer())
+    assert len(gpu.calls) == 2
+
+
+def test_a_thread_new_to_cuda_is_given_the_device_once(gpu: Gpu, k: Module) -> None:
+    gpu.says = [NEW_THREAD]
+    k["k"](grid=1, block=32)(Pointer(), 1, 1.0)
+    assert (gpu.woken, len(gpu.calls)) == (1, 1)
+    gpu.says = [NEW_THREAD, NEW_THREAD]
+    with pytest.raises(LaunchError, match="CUDA_ERROR_INVALID_CONTEXT"):
+        k["k"](grid=1, block=32)(Pointer(), 1, 1.0)
+
+
+def test_another_current_device_is_left_for_the_launch(
+    gpu: Gpu, k: Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered = []
+
+    class Device:
+        def __init__(self, index: int):
+            self.index = index
+
+        def __enter__(self) -> None:
+            entered.append(self.index)
+
+        def __exit__(self, *_: object) -> None:
+            entered.append("left")
+
+    k._torch_device, gpu.current = Device, 1  # type: ignore[assignment]
+    k["k"](grid=1, block=32)(Pointer(), 1, 1.0)
+    assert entered == [0, "left"]
+    assert gpu.calls[0][2] == 70
+
+
+@pytest.mark.parametrize(
+    ("status", "word"),
+    [
+        ("CUDA_ERROR_ILLEGAL_ADDRESS", "crashed"),  # of the kernel in front of it
+        ("CUDA_ERROR_LAUNCH_FAILED", "crashed"),
+        ("CUDA_ERROR_OUT_OF_MEMORY", "out of memory"),
+        ("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "did not launch"),
+        ("CUDA_ERROR_INVALID_VALUE", "did not launch"),
+    ],
+)
+def test_what_the_driver_says_is_the_verdict(gpu: Gpu, k: Module, status: str, word: str) -> None:
+    gpu.says = [getattr(driver.CUresult, status)]
+    with pytest.raises(LaunchError) as raised:
+        k["k"](grid=1, block=32)(Pointer(), 1, 1.0)
+    assert word_of(raised.value)[0] == word
+    assert poisons_process(word)
