@@ -163,7 +163,9 @@ def _alike(value: Any, declared: Any) -> bool:
 
 def _scalar(name: str, index: int, value: Any, kind: str) -> Any:
     # A launch would pass 7.0 to a `float` as a double, of which the kernel then reads half.
-    made = number(name, index, value, kind, kind.startswith("f"))
+    # An int for an integer is as it is, and most arguments are one.
+    plain = type(value) is int and not kind.startswith("f")
+    made = value if plain else number(name, index, value, kind, kind.startswith("f"))
     if not kind.startswith("f"):
         bits = int(kind[1:])
         # PTX says u32 for int and unsigned alike, so both ranges are taken.
