@@ -1,7 +1,7 @@
 """Explanations against clocks: planted slow kernels and their repaired twins, timed on a GPU.
 
     python -m benchmarks.explain_planted [--seed 1] [--held-out] [--prove] [--limit 220] [--to FILE]
-        [--counts FILE] [--again FILE]
+        [--counts FILE] [--again FILE] [--only small_chain,softmax]
 
 Each file of tests/slow is copied under random names. A slow kernel and its twin are timed in one
 schedule on the largest case; explain sees the slow one's row and counts. A cause counts as named if
@@ -12,6 +12,7 @@ Where the host or launches are the cause, both are timed beside one another by w
 --counts: what a CPU counts of every kernel, without a GPU written there, else read from there, so
 that no time of a GPU is spent on it. What is in the file is not counted again: delete it after an
 edit of a kernel.
+--only: operators by name, as they are known; the others are left out.
 --again: explains anew from times of an earlier run (its --to) and --counts, and needs no GPU: with
 it, a change of the model is set against a clock.
 Printed: a line for each kernel as it is known, slow ones and their twins first, the confusion
@@ -332,6 +333,7 @@ def main() -> int:
     )
     parser.add_argument("--to", type=Path, default=None, help="JSON lines, as they are known")
     parser.add_argument("--counts", type=Path, default=None, help="counts of an earlier run")
+    parser.add_argument("--only", default="", help="operators by name, by comma")
     parser.add_argument("--again", type=Path, default=None, help="times of an earlier run")
     given = parser.parse_args()
     begun = time.monotonic()
@@ -343,6 +345,8 @@ def main() -> int:
             print("not run: there is no GPU", file=sys.stderr)
             return 3
         groups = everything(Path(place), given.seed, given.held_out)
+        if given.only:
+            groups = [g for g in groups if g[0].known.split()[0] in given.only.split(",")]
         if not gpus:
             return count(Bench(session, groups, read(given.counts)), given.counts)
         print(gpus[0].name, flush=True)

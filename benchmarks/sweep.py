@@ -51,7 +51,8 @@ SHEETS = (
 HELD = ("cuda/held", "cuda/streamed")
 CHAINS = ("cuda/vectorised", "triton")
 SWEEP = (
-    Part("softmax", cases(*H200, *ROWS), (*HELD, "cuda/joined", "cuda/split", "triton"), 3),
+    Part("softmax", cases(*H200, *ROWS),
+         (*HELD, "cuda/cluster", "cuda/joined", "cuda/split", "triton"), 3),
     Part("transpose", SHEETS, ("cuda/vectorised", "triton"), 6),
     Part("gelu_tanh", (*LONG, *cases({"n": 1 << 22})), CHAINS, 1),
     Part("layernorm", cases(FEW, *USUAL), (*HELD, "cuda/split", "triton"), 4),

@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..inputs import dtype_name, dtype_of
 from .protocol import POISONS, Shipped
+from .shipping import write
 
 if TYPE_CHECKING:
     from ..simt import Watch
@@ -300,16 +301,6 @@ def _bytes_of(value: torch.Tensor, taken: torch.Tensor, start: int) -> torch.Ten
     return taken.as_strided((*value.shape, size), (*strides, 1), value.data_ptr() - start)
 
 
-def _write(raw: torch.Tensor, path: Path) -> None:
-    """The bytes as a file; those of a GPU go into its pages without a copy in between."""
-    if raw.device.type == "cpu" or not raw.numel():
-        raw.cpu().numpy().tofile(path)
-        return
-    with path.open("wb") as file:
-        file.truncate(raw.numel())
-    torch.from_file(str(path), shared=True, size=raw.numel(), dtype=torch.uint8).copy_(raw)
-
-
 def ship(
     value: Any, path: Path, blocks: set[int], shares: str = "", exact: bool = False
 ) -> Shipped:
@@ -324,7 +315,7 @@ def ship(
     is_fenced = value.untyped_storage().data_ptr() in blocks
     offset = value.storage_offset() * value.element_size() if is_fenced else 0
     stride = value.stride()
-    _write(raw_of(value, is_fenced), path)
+    write(raw_of(value, is_fenced), path)
     return Shipped(
         path=str(path),
         shape=tuple(value.shape),

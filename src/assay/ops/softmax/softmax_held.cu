@@ -10,7 +10,7 @@
 // shapes  x, y: (rows, n), contiguous, of one type: float, double, __half or __nv_bfloat16
 // bytes   2 * rows * n * sizeof(T); walked, the second reading finds the row in a cache, if it fits
 // FLOPs   5 * rows * n counting exp as one (max, subtract, exp, add, divide)
-#include "rows.cuh"
+#include "walked.cuh"
 
 template <typename T, int THREADS, int VECS>
 __global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
@@ -41,21 +41,7 @@ __global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
 template <typename T, int BLOCK>
 __global__ void __launch_bounds__(BLOCK)
     softmax_walked(T* y, const T* x, long long rows, long long n) {
-  using A = assay::accumulator<T>;
-  const T* const in[1] = {x + blockIdx.x * n};
-  T* const to = y + blockIdx.x * n;
-  assay::Online<A> seen;
-  assay::walk<BLOCK>(in, static_cast<const T*>(nullptr), n,
-                     [&](auto& v, long long, auto) { seen.take(v[0]); });
-  seen.template combine<BLOCK>();
-  const A by = seen.shift(seen.largest), scale = A(1) / seen.sum;
-  assay::walk<BLOCK>(in, to, n, [&](auto& v, long long i, auto count) {
-#pragma unroll
-    for (int j = 0; j < count.value; ++j)
-      v[0][j] = assay::from_float<T>(assay::exponential_for<T>(assay::to_float(v[0][j]) - by) *
-                                     scale);
-    assay::store(to + i, v[0]);
-  });
+  softmax_walk<T, BLOCK>(y + blockIdx.x * n, x + blockIdx.x * n, n);
 }
 
 // kept: (rows, parts, 2), the largest of a piece and the sum of exp(x - largest).

@@ -1,0 +1,22 @@
+// A row of any length by one block: one walk finds the largest and the sum, a second writes y.
+#pragma once
+
+#include "rows.cuh"
+
+template <typename T, int BLOCK>
+__device__ __forceinline__ void softmax_walk(T* to, const T* from, long long n) {
+  using A = assay::accumulator<T>;
+  const T* const in[1] = {from};
+  assay::Online<A> seen;
+  assay::walk<BLOCK>(in, static_cast<const T*>(nullptr), n,
+                     [&](auto& v, long long, auto) { seen.take(v[0]); });
+  seen.template combine<BLOCK>();
+  const A by = seen.shift(seen.largest), scale = A(1) / seen.sum;
+  assay::walk<BLOCK>(in, to, n, [&](auto& v, long long i, auto count) {
+#pragma unroll
+    for (int j = 0; j < count.value; ++j)
+      v[0][j] = assay::from_float<T>(assay::exponential_for<T>(assay::to_float(v[0][j]) - by) *
+                                     scale);
+    assay::store(to + i, v[0]);
+  });
+}
