@@ -3,9 +3,10 @@
     python -m benchmarks.gallery [--limit 420] [--only softmax,transpose] [--budget 1] [--to FILE]
     python -m benchmarks.gallery --report FILE        what rows that were kept say
 
-The sweep is fixed in sweep.py, the targets in targets.py, peers are in peers.py. Operators come in
-order of value. Rows are written as they are made, to benchmarks/results/<card>/gallery.jsonl or to
-`--to`; what the limit cuts off is told. After each operator: ours against every peer, with the
+The sweep is fixed in sweep.py, the targets in targets.py, peers are in peers.py. All operators are
+judged beside one another first; once nothing else uses the GPU, they are timed one after the other,
+in order of value. Rows are written as they are made, to benchmarks/results/<card>/gallery.jsonl or
+to `--to`; what the limit cuts off is told. After each operator: ours against every peer, with the
 interval of the ratio, and the targets that speak of it. Target 15 is `benchmarks.host`.
 """
 
@@ -19,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,23 +78,17 @@ def measure(given: argparse.Namespace) -> bool:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(encode(published(machine)) + b"\n")
         left = given.limit - (0 if given.no_host else HOST_SECONDS) - (time.monotonic() - begun)
-        alarm = threading.Timer(left, session.stop)
+        turns = Turns([part.op for part in wanted], begun)
+        alarm = threading.Timer(left, turns.stop)
         alarm.daemon = True
         alarm.start()
-        with place.open("ab") as file:
-            for part in wanted:
-                if session.stopped.is_set():
-                    cut.append(part.op)
-                    continue
-                start, made = time.monotonic(), []
-                for row in measured(session, part, given):
-                    file.write(encode(published(row)) + b"\n")
-                    file.flush()
-                    made.append(row)
-                rows += made
-                print(*lines(made), *targets.table(rows, (part.op,)), sep="\n")
-                print(f"{part.op}: {time.monotonic() - start:.0f} s", flush=True)
-                if session.stopped.is_set():
+        with ThreadPoolExecutor(len(wanted)) as pool:
+            futures = [pool.submit(all_of, session, part, given, turns, place) for part in wanted]
+            for part, future in zip(wanted, futures):
+                new = future.result()
+                rows += new
+                print(*lines(new), *targets.table(rows, (part.op,)), sep="\n", flush=True)
+                if part.op in turns.cut:
                     cut.append(part.op)
         alarm.cancel()
     host = [] if given.no_host else [target_15(given, place)]
@@ -105,7 +101,80 @@ def measure(given: argparse.Namespace) -> bool:
     )
 
 
-def measured(session: Session, part: Part, given: argparse.Namespace) -> Iterator[Row]:
+class Turns:
+    """Who is timed when: once all are judged, one after the other, as they are named."""
+
+    def __init__(self, names: Sequence[str], begun: float):
+        self.names, self.begun = list(names), begun
+        self.judging, self.left = set(names), list(names)
+        self.cut: set[str] = set()
+        self.parts: list[Session] = []
+        self._stopped = False
+        self.writing = threading.Lock()
+        self._moved = threading.Condition()
+
+    def stop(self) -> None:
+        """Ends what runs; nothing more is begun."""
+        with self._moved:
+            self._stopped = True
+            self.cut |= set(self.left)
+            parts = list(self.parts)
+            self._moved.notify_all()
+        for part in parts:
+            part.stop()
+
+    def take(self, session: Session) -> Session:
+        """A session for one operator. Raises Stopped if it is too late for one."""
+        with self._moved:
+            if self._stopped:
+                raise Stopped
+            self.parts.append(session.part())
+            return self.parts[-1]
+
+    def judged(self, name: str) -> None:
+        """Waits until nobody judges, and whoever comes before is timed. Raises Stopped."""
+        with self._moved:
+            self.judging.discard(name)
+            self._tell(f"{name} is judged, {len(self.judging)} to come")
+            self._moved.notify_all()
+            self._moved.wait_for(
+                lambda: self._stopped or (not self.judging and self.left[0] == name)
+            )
+            if self._stopped:
+                raise Stopped
+            self._tell(f"timing {name}")
+
+    def over(self, name: str) -> None:
+        """It is timed, or came to nothing."""
+        with self._moved:
+            self.judging.discard(name)
+            self.left.remove(name)
+            self._moved.notify_all()
+
+    def _tell(self, what: str) -> None:
+        print(f"  {time.monotonic() - self.begun:4.0f} s  {what}", flush=True)
+
+
+def all_of(
+    session: Session, part: Part, given: argparse.Namespace, turns: Turns, place: Path
+) -> list[Row]:
+    """The rows of one operator: judged beside the others, timed alone, written as they are made."""
+    made: list[Row] = []
+    with contextlib.suppress(Stopped):
+        try:
+            with contextlib.closing(turns.take(session)) as own:
+                for row in measured(own, part, given, turns):
+                    made.append(row)
+                    with turns.writing, place.open("ab") as file:
+                        file.write(encode(published(row)) + b"\n")
+        finally:
+            turns.over(part.op)
+    return made
+
+
+def measured(
+    session: Session, part: Part, given: argparse.Namespace, turns: Turns
+) -> Iterator[Row]:
     """Rows of one operator; a mistake of the whole is told, and the sweep goes on."""
     request = Request(
         (parse(f"{Path(__file__).with_name('peers.py')}:{part.op}"),),
@@ -114,27 +183,28 @@ def measured(session: Session, part: Part, given: argparse.Namespace) -> Iterato
         variants=(*part.ours, *PEERS),
         budget=given.budget,
         deadline=120.0,
+        beside=len(turns.names),
     )
     shrunk = [
         {n: min(v, SMALL) if isinstance(v, int) else v for n, v in c.items()} for c in part.cases
     ]
     each = [replace(request, case=case) for case in shrunk[-2:]] if given.small else [request]
-    with contextlib.suppress(Stopped):
-        try:
-            for asked in each:
-                for noun in run(session, asked, Progress(step=steps(time.monotonic()))):
-                    if isinstance(noun, Row):
-                        yield noun
-        except AssayError as error:
-            if not session.stopped.is_set():  # else its child was ended on purpose
-                print(f"{part.op}: {error}", flush=True)
+    progress = Progress(step=steps(turns.begun), judged=lambda: turns.judged(part.op))
+    try:
+        for asked in each:
+            for noun in run(session, asked, progress):
+                if isinstance(noun, Row):
+                    yield noun
+    except AssayError as error:
+        if not session.stopped.is_set():  # else its child was ended on purpose
+            print(f"{part.op}: {error}", flush=True)
 
 
 def steps(begun: float) -> Callable[[str, int, int], None]:
-    """Tells of the tenth judged kernel and so on, and of each case that is timed, and when."""
+    """Tells of each case that is timed, and when."""
 
     def step(what: str, done: int, total: int) -> None:
-        if not what.startswith("judged") or done % 10 == 0 or done == total:
+        if what.startswith("timing"):
             print(f"  {time.monotonic() - begun:4.0f} s  {what} ({done} of {total})", flush=True)
 
     return step

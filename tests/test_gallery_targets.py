@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 import xml.etree.ElementTree
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +14,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from assay.session import Stopped
 from assay.types import Case, Row, Share, Timing
 from benchmarks import pictures, targets
+from benchmarks.gallery import Turns
 from benchmarks.sweep import SWEEP
 
 GOLDEN = Path(__file__).parent / "golden" / "gallery.svg"
@@ -149,3 +153,36 @@ def test_a_picture_shows_every_way_and_the_ceiling() -> None:
     if "--update-golden" in sys.argv:
         GOLDEN.write_text(made)
     assert made == GOLDEN.read_text()
+
+
+def test_operators_are_timed_in_order_once_all_are_judged() -> None:
+    """Whoever is judged first waits for the last; what comes to nothing holds nobody up."""
+    names = ["a", "b", "c", "d"]
+    turns = Turns(names, time.monotonic())
+    timed: list[str] = []
+
+    def one(name: str, seconds: float) -> None:
+        time.sleep(seconds)
+        if name != "b":  # fails while it is judged
+            turns.judged(name)
+            assert not turns.judging
+            timed.append(name)
+            time.sleep(0.02)
+            turns.judged(name)  # of a second case: it is its turn still
+        turns.over(name)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(one, names, (0.0, 0.1, 0.05, 0.0)))
+    assert timed == ["a", "c", "d"]
+
+
+def test_a_limit_ends_those_that_wait_for_their_turn() -> None:
+    turns = Turns(["a", "b"], time.monotonic())
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(turns.judged, "b")
+        turns.stop()
+        with pytest.raises(Stopped):
+            waiting.result(5)
+    assert turns.cut == {"a", "b"}
+    with pytest.raises(Stopped):
+        turns.take(None)  # type: ignore[arg-type]

@@ -84,6 +84,8 @@ class Progress:
 
     step: Callable[[str, int, int], None] = lambda what, done, total: None
     note: Callable[[str], None] = lambda text: None
+    judged: Callable[[], None] = lambda: None
+    """All kernels of an Op are judged; those that are right are timed once this returns."""
 
 
 def run(
@@ -353,6 +355,7 @@ class _Loop:
         seconds = self.request.budget or (QUICK_SECONDS if self.request.quick else FULL_SECONDS)
         order = [v.name for v in self.variants]
         wish = self.request.wish
+        self.progress.judged()
         with Timer(self.session, self.conditions, oracle, self.known, seconds, wish) as timer:
             for number, case in enumerate(cases):
                 mine = [r for r in self.held if r.case == case.case]
