@@ -35,6 +35,8 @@ class Target:
     where: Where = lambda values: True
     worst: bool = False
     """The worst case decides, else the geometric mean."""
+    ours: tuple[str, ...] = OURS
+    """Ways of ours, of which the fastest counts."""
 
 
 def of(dtype: str, **sizes: int) -> Where:
@@ -69,6 +71,11 @@ TARGETS = (
         Target(1, f"{name} {dtype} of a copy, from 256 MiB", (name,), 0.99, (), of(dtype))
         for name in ("square", "vecadd", "gelu_tanh", "gelu")
         for dtype in ("float32", "bfloat16")
+    ),
+    *(
+        Target(1, f"numba {name} float32 of a copy, from 256 MiB", (name,), 0.98, (), of("float32"),
+               ours=("numba",))
+        for name in ("square", "vecadd")
     ),
     Target(1, "elementwise over best torch, geometric mean", ("square", "vecadd", "gelu_tanh",
            "gelu"), 1.0, TORCH),
@@ -133,7 +140,7 @@ def seen(target: Target, rows: Sequence[Row]) -> list[Interval]:
     found = []
     for op, label in dict.fromkeys((r.op, r.case.label) for r in rows if r.op in target.ops):
         mine = [r for r in rows if (r.op, r.case.label) == (op, label)]
-        ours = best(mine, ways=OURS)
+        ours = best(mine, ways=target.ours)
         if ours is None or (op, *sorted(ours.case.values.items())) not in SWEPT:
             continue
         if not target.where(ours.case.values):
@@ -179,7 +186,9 @@ def answers(rows: Sequence[Row]) -> Iterator[tuple[Target, int, Interval | None,
 
 def untimed(target: Target, rows: Sequence[Row]) -> int:
     """Cases of the sweep that the target speaks of, of which nothing of ours was timed."""
-    mine = {(r.op, *sorted(r.case.values.items())) for r in rows if r.timing and r.way in OURS}
+    mine = {
+        (r.op, *sorted(r.case.values.items())) for r in rows if r.timing and r.way in target.ours
+    }
     asked = ((part.op, case) for part in SWEEP if part.op in target.ops for case in part.cases)
     return sum(target.where(case) and (op, *sorted(case.items())) not in mine for op, case in asked)
 

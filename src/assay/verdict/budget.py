@@ -135,7 +135,8 @@ class Expected:
     @property
     def tight(self) -> bool:
         """Whether less than EAGER times eager's own error is allowed, since that is too much."""
-        return bool(self.needs) and (self.eager_worst or math.inf) > (1 + 2.0**-20) / EAGER
+        worst = math.inf if self.eager_worst is None else self.eager_worst
+        return bool(self.needs) and worst > (1 + 2.0**-20) / EAGER
 
     def allowed(self, index: int, roundoff: float, limit: float | None = None) -> torch.Tensor:
         """Allowed |error| for each element of one output."""

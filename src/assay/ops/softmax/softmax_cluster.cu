@@ -108,7 +108,8 @@ __global__ void CLUSTER_OF(CLUSTER) __launch_bounds__(THREADS)
   arrive_at_cluster();
 
   assay::Online<A> seen;
-  const auto pieces = [&](auto f) {  // f(v, i) of each vector of this thread, or of single elements
+  // f(i, Count<M>, chunk): M elements from i on, a vector of this thread or, at the end, single ones.
+  const auto pieces = [&](auto f) {
     int chunk = 0, i = threadIdx.x * N;
     for (; i + N <= length; i += STEP, ++chunk) f(i, assay::Count<N>{}, chunk);
     for (int j = i; j < length && j < i + N; ++j) f(j, assay::Count<1>{}, chunk);
