@@ -1,4 +1,4 @@
-"""Pictures and the table of targets of docs/pictures.md, made of rows that were kept.
+"""Pictures, the table of targets and a word on each operator in docs/pictures.md, made of rows.
 
     python -m benchmarks.pictures [FILE ...]
     python -m benchmarks.pictures --to FOLDER FILE ...      pictures alone, of any run's rows
@@ -20,6 +20,7 @@ from assay.rows import decode
 from assay.types import Machine, Row
 from benchmarks import targets
 from benchmarks.first_operators import RESULTS, card
+from benchmarks.paragraphs import paragraph
 
 DOCS = Path(__file__).parent.parent / "docs"
 FOLDER, PAGE = DOCS / "pictures", DOCS / "pictures.md"
@@ -123,16 +124,29 @@ def page(files: Sequence[Path]) -> Iterator[str]:
             "Versions: " + ", ".join(f"{n} {v}" for n, v in sorted(machine.versions.items())) + "."
         )
         yield from of_targets(rows)
+        for op, dtype in each(rows):
+            told = paragraph(some(rows, op, dtype))
+            yield from ("", told) if told else ()
         for op, dtype, file in drawn(machine, rows, FOLDER):
             yield f"\n![{op} {dtype} on {name}](pictures/{file.name})"
+
+
+def each(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """Operators and dtypes that there are rows of."""
+    return sorted({(r.op, str(r.case.values.get("dtype", ""))) for r in rows})
+
+
+def some(rows: Sequence[Row], op: str, dtype: str) -> list[Row]:
+    """Those of one operator and dtype."""
+    return [r for r in rows if (r.op, str(r.case.values.get("dtype", ""))) == (op, dtype)]
 
 
 def drawn(machine: Machine, rows: Sequence[Row], folder: Path) -> Iterator[tuple[str, str, Path]]:
     """Writes a picture of each operator and dtype of which several sizes were timed."""
     folder.mkdir(parents=True, exist_ok=True)
     name = machine.gpus[0].name if machine.gpus else machine.cpu
-    for op, dtype in sorted({(r.op, str(r.case.values.get("dtype", ""))) for r in rows}):
-        mine = [r for r in rows if (r.op, r.case.values.get("dtype", "")) == (op, dtype)]
+    for op, dtype in each(rows):
+        mine = some(rows, op, dtype)
         if len({x for line in series(mine).values() for x, _ in line}) < 2:
             continue  # a single size is no line
         file = folder / f"{card(machine)}_{op}_{dtype}.svg"

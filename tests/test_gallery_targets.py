@@ -15,8 +15,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from assay.session import Stopped
-from assay.types import Case, Row, Share, Timing
-from benchmarks import pictures, targets
+from assay.types import Case, Row, Share, Timing, replace
+from benchmarks import paragraphs, pictures, targets
 from benchmarks.gallery import Turns
 from benchmarks.sweep import SWEEP
 
@@ -186,3 +186,40 @@ def test_a_limit_ends_those_that_wait_for_their_turn() -> None:
     assert turns.cut == {"a", "b"}
     with pytest.raises(Stopped):
         turns.take(None)  # type: ignore[arg-type]
+
+
+def test_a_paragraph_says_what_is_fastest_by_which_idea_and_beside_whom() -> None:
+    rows = [
+        row("softmax", way, seconds, rows=8192, n=8192, dtype="float32")
+        for way, seconds in (
+            ("cuda/held", 1e-4),
+            ("cuda/streamed", 1.1e-4),
+            ("compiled", 2e-4),
+            ("eager", 3e-4),
+        )
+    ]
+    said = paragraphs.paragraph(rows)
+    assert said.startswith("**softmax, rows=8192 n=8192 dtype=float32**: `cuda/held` takes 100 us")
+    assert "A row lies in the registers of a warp or a block: largest value, exps and their" in said
+    assert "versions take `cuda/streamed` 1.10 times as long" in said
+    assert said.endswith("Others: `compiled` 2.00, `eager` 3.00 times.")
+    on_cpu = [replace(one, device="cpu") for one in rows]
+    assert paragraphs.paragraph(on_cpu) == "", "times of a CPU stand beside none of a GPU"
+    assert paragraphs.paragraph([replace(one, bytes=1000) for one in rows]) == ""
+
+
+def test_the_idea_of_a_kernel_is_what_its_file_says() -> None:
+    header = (
+        "// y = f(x).\n//\n// op_one, op_two   both of them,\n//                  over two lines\n"
+        "// op_three  a third\n//\n// bytes   8\nop_four  not here\n"
+    )
+    for name, idea in (
+        ("op_one", "both of them, over two lines"),
+        ("op_two", "both of them, over two lines"),
+        ("op_three", "a third"),
+        ("op_four", ""),
+        ("op", ""),
+    ):
+        assert paragraphs.of_header(header, name) == idea
+    assert paragraphs.idea("softmax", "no/such") == ""
+    assert paragraphs.idea("no_such_operator", "cuda/held") == ""
