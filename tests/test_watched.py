@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import pytest
 import assay
 import assay.types
 from assay.errors import NotRun
+from assay.simt import watch as watch_module
+from assay.simt.adapters import Compiled
+from assay.simt.watch import Watch
 from assay.types import Row
 from assay.verdict.watched import WORDS, word_of
 
@@ -130,3 +134,53 @@ def test_every_fault_has_a_verdict_word() -> None:
         word="out of bounds", text="", instruction="st.global.f32 [%rd1], %f1"
     )
     assert word_of(stored) == "wrote outside"
+
+
+SLOWLY_MADE_CU = """
+// y = x after much that is unrolled (number {seed}): g++ takes longer over it than a run may take.
+extern "C" __global__ void slow(float* y, const float* x) {{
+    float v = x[threadIdx.x], w = 1.0f;
+#pragma unroll
+    for (int i = 0; i < 300; ++i) w = w * 1.0001f + v * {seed}.0f - v * {seed}.0f;
+    y[threadIdx.x] = v + 0.0f * w;
+}}
+"""
+
+
+def test_the_seconds_of_the_compiler_are_no_time_of_a_run(judge: Judge, tmp_path: Path) -> None:
+    """What runs compiled code on the CPU is made at its first launch; a deadline is one of runs."""
+    seed = secrets.randbelow(10**6)  # so that nobody has made it before
+    (tmp_path / "slow.cu").write_text(SLOWLY_MADE_CU.format(seed=seed))
+    (tmp_path / "op.py").write_text(
+        "import assay\n"
+        "op = assay.Op('slow', lambda x: x.clone(), lambda make, n: (make.normal(n),), "
+        "cases=[{'n': 32}])\n"
+        "@op.launcher('cuda', source='slow.cu')\n"
+        "def launch(k, y, x):\n"
+        "    k['slow'](grid=1, block=32)(y, x)\n"
+    )
+    (row,) = judge(tmp_path / "op.py", variants=("cuda",), deadline=1.0, zoo=False)
+    assert row.word == "right", row.reason
+    assert row.build is not None
+
+
+def test_a_watch_tells_when_it_makes_a_kernel_and_that_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
+    watch = Watch(phase=told.append)
+    one, other = (Compiled(name, "ptx", "sm_80", "cuda") for name in ("one", "other"))
+    monkeypatch.setattr(watch_module, "load", lambda *_, **__: told.append("load"))
+    for compiled in (one, one, other):
+        watch._loaded(compiled, None)
+    assert told == ["build", "load", "run", "load", "build", "load", "run"]
+
+
+def test_a_kernel_that_cannot_be_made_leaves_the_phase_of_making(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(watch_module, "load", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        Watch(phase=told.append)._loaded(Compiled("one", "ptx", "sm_80", "cuda"), None)
+    assert told == ["build", "run"]

@@ -10,7 +10,7 @@ from ..types import Fault
 from .adapters import Compiled, Size
 from .counts import Counts
 from .memory import Memory
-from .module import load
+from .module import Kernel, load
 from .record import MOST_BYTES, Recorded
 from .results import Tally
 
@@ -20,6 +20,8 @@ class Watch:
     """Runs launches as adapters hand them on, and keeps what they did until it is cleared."""
 
     say: Callable[[str], None] = lambda _: None
+    phase: Callable[[str], None] = lambda _: None
+    """Told `build` before a kernel is made that was not launched before, and `run` after it."""
     order: int = 0
     """0: warps and blocks in order; else the seed of a permutation."""
     dropped: dict[str, int] = field(default_factory=dict)
@@ -35,6 +37,7 @@ class Watch:
     record: bool = False
     """Whether to keep who touches which memory, launch by launch."""
     records: list[Recorded] = field(default_factory=list)
+    _made: set[tuple[str, str, int | None]] = field(default_factory=set)
 
     def clear(self) -> None:
         """Forgets everything, for the next run."""
@@ -48,7 +51,7 @@ class Watch:
         """One launch. Raises NotCheckable, LaunchError, BuildError."""
         self.programs[compiled.name] = compiled.ptx
         drop = self.dropped.get(compiled.name)
-        kernel = load(compiled.ptx, compiled.name, drop=drop, say=self.say)
+        kernel = self._loaded(compiled, drop)
         self.archs.add(kernel.arch)
         done = kernel.launch(
             grid,
@@ -69,6 +72,18 @@ class Watch:
         if done.printed:
             self.printed.append(done.printed)
             print(done.printed, end="", flush=True)
+
+    def _loaded(self, compiled: Compiled, drop: int | None) -> Kernel:
+        """The kernel as it runs here; making it takes g++ seconds, which are no time of a run."""
+        key = compiled.ptx, compiled.name, drop
+        if key in self._made:
+            return load(*key[:2], drop=drop, say=self.say)
+        self.phase("build")
+        try:
+            return load(*key[:2], drop=drop, say=self.say)
+        finally:
+            self._made.add(key)
+            self.phase("run")
 
     def _room(self) -> int:
         """Bytes that the next launch may record; 0: it is not to."""

@@ -39,6 +39,8 @@ def main(channel: Channel, settings: dict, tasks: list[dict]) -> None:
     torch.set_num_threads(given.threads)
     try:
         watch = ways.watching(given.judge, lambda text: channel.send(note=text))
+        if watch is not None:
+            watch.phase = lambda name: channel.send(phase=name)
         op = load_op(given.target, given.op)
         at_import = noted.changed()
         own = find_variant(op, given.variant)

@@ -42,7 +42,7 @@ softmax: Op = Op(
         dict(rows=64, n=1025, dtype="float32"),  # odd rows: every other start is misaligned
         dict(rows=64, n=1025, dtype="bfloat16"),
         dict(rows=2, n=100_003, dtype="float32"),  # longer than any block
-        dict(rows=3, n=40_960, dtype="bfloat16"),  # the same in whole vectors
+        dict(rows=3, n=40_960, dtype="float32"),  # the same in whole vectors
         dict(rows=4096, n=8192, dtype="float32"),
         dict(rows=4096, n=8192, dtype="bfloat16"),
     ],
@@ -123,28 +123,31 @@ def by_cuda_joined(k, y, x):
     built(grid=rows * parts, block=PIECE_THREADS, shared=0)(y, kept, drawn, x, rows, n, parts)
 
 
-CLUSTERS = (2, 4, 8)
+CLUSTERS = (1, 2, 4, 8)
 """Blocks of a cluster that every GPU from Hopper on has room for."""
-PIECE_BYTES, MOST_PIECE = 32 << 10, 208 << 10
-"""Of shared memory: small enough that several blocks lie on a multiprocessor, and one reads while
-another writes; and the most that one alone may have."""
+LEAST_ROW, MOST_PIECE = 32 << 10, 208 << 10
+"""Bytes of a row that a block should rather hold in registers, and of shared memory at most."""
 CLUSTER_THREADS = ((32 << 10, 256), (72 << 10, 512), (MOST_PIECE, 1024))
 """By bytes of a piece at most."""
 
 
 def clusterable(n, dtype):
     """Where a row is longer than one block should hold, and not longer than a cluster can."""
-    least, most = PIECE_BYTES, CLUSTERS[-1] * MOST_PIECE
-    row = n * dtype_of(dtype).itemsize
-    return least < row <= most or f"meant for rows of more than {least:,} and up to {most:,} bytes"
+    most, row = CLUSTERS[-1] * MOST_PIECE, n * dtype_of(dtype).itemsize
+    told = f"meant for rows of more than {LEAST_ROW:,} and up to {most:,} bytes"
+    return LEAST_ROW < row <= most or told
 
 
-@softmax.launcher("cuda/cluster", source="softmax_cluster.cu", when=clusterable)
-def by_cuda_cluster(k, y, x):
+# Small pieces: several blocks lie on a multiprocessor, and one reads while another writes. Large
+# ones: fewer blocks wait for one another, and waves are shorter.
+@softmax.launcher(
+    "cuda/cluster", source="softmax_cluster.cu", knobs={"KB": [32, 128]}, when=clusterable
+)
+def by_cuda_cluster(k, y, x, KB):
     if not x.numel():
         return
     n, size = x.shape[-1], x.element_size()
-    cluster = next((c for c in CLUSTERS if n * size <= c * PIECE_BYTES), CLUSTERS[-1])
+    cluster = next((c for c in CLUSTERS if n * size <= c * KB << 10), CLUSTERS[-1])
     each = blocks(blocks(n, cluster) * size, 128) * 128 // size
     threads = next(t for most, t in CLUSTER_THREADS if each * size <= most)
     built = k[f"softmax_cluster<{k.type(x)}, {threads}, {cluster}>"]
