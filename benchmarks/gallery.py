@@ -1,12 +1,14 @@
 """The gallery against its strongest peers: judges, then times each operator's cases side by side.
 
     python -m benchmarks.gallery [--limit 420] [--only softmax,transpose] [--budget 1] [--to FILE]
+    python -m benchmarks.gallery --again FILE         the operators that a file has not all of
     python -m benchmarks.gallery --report FILE        what rows that were kept say
 
 The sweep is fixed in sweep.py, the targets in targets.py, peers are in peers.py. All operators are
 judged beside one another first; once nothing else uses the GPU, they are timed one after the other,
 in order of value. Rows are written as they are made, to benchmarks/results/<card>/gallery.jsonl or
-to `--to`; what the limit cuts off is told. After each operator: ours against every peer, with the
+to `--to`; what the limit cuts off is told. `--again` goes on there: what was cut off comes anew as
+a whole, so that no ratio spans two runs. After each operator: ours against every peer, with the
 interval of the ratio, and the targets that speak of it. Target 15 is `benchmarks.host`.
 """
 
@@ -34,6 +36,7 @@ from assay.types import Row
 from benchmarks import targets
 from benchmarks.first_operators import RESULTS, card, published
 from benchmarks.sweep import PEERS, SWEEP, Part
+from benchmarks.targets import OURS
 
 SMALL = 96
 """Largest size of `--small`."""
@@ -51,6 +54,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--to", default="", help="a file for the rows")
     parser.add_argument("--small", action="store_true", help="tiny cases, to try the script itself")
+    parser.add_argument("--again", type=Path, help="rows of an earlier run: the rest of the sweep")
     parser.add_argument("--report", default="", help="reads rows, measures nothing")
     parser.add_argument("--no-host", action="store_true", help="leaves target 15 out")
     given = parser.parse_args()
@@ -66,17 +70,36 @@ def read(path: Path) -> list[Row]:
     return [noun for noun in nouns if isinstance(noun, Row)]
 
 
+def whole(lines: Sequence[bytes]) -> dict[str, list[Row]]:
+    """By operator, the rows of those of which every case of the sweep was timed."""
+    rows = [noun for noun in map(decode, lines) if isinstance(noun, Row)]
+    found = {}
+    for part in SWEEP:
+        mine = [row for row in rows if row.op == part.op]
+        timed = {tuple(sorted(r.case.values.items())) for r in mine if r.timing and r.way in OURS}
+        if all(tuple(sorted(case.items())) in timed for case in part.cases):
+            found[part.op] = mine
+    return found
+
+
 def measure(given: argparse.Namespace) -> bool:
     """Whether something failed or was cut off."""
     begun = time.monotonic()
+    done = whole(given.again.read_bytes().splitlines()) if given.again else {}
     wanted = [part for part in SWEEP if not given.only or part.op in given.only.split(",")]
-    rows: list[Row] = []
+    wanted = [part for part in wanted if part.op not in done]
+    rows: list[Row] = [row for of_op in done.values() for row in of_op]
     cut: list[str] = []
+    if not wanted:
+        print(*targets.table(rows), "nothing of the sweep is left", sep="\n")
+        return False
     with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
         machine = session.machine()
-        place = Path(given.to) if given.to else RESULTS / card(machine) / "gallery.jsonl"
+        place = RESULTS / card(machine) / "gallery.jsonl"
+        place = given.again or (Path(given.to) if given.to else place)
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(encode(published(machine)) + b"\n")
+        first = [published(machine), *rows]
+        place.write_bytes(b"".join(encode(noun) + b"\n" for noun in first))
         left = given.limit - (0 if given.no_host else HOST_SECONDS) - (time.monotonic() - begun)
         turns = Turns([part.op for part in wanted], begun)
         alarm = threading.Timer(left, turns.stop)
@@ -96,9 +119,7 @@ def measure(given: argparse.Namespace) -> bool:
     if cut:
         print(f"cut off by --limit {given.limit:.0f}: {', '.join(cut)}")
     print(f"rows: {place}, {time.monotonic() - begun:.0f} s")
-    return (
-        bool(cut) or any(host) or any(r.outcome == "fail" and r.way in targets.OURS for r in rows)
-    )
+    return bool(cut) or any(host) or any(r.outcome == "fail" and r.way in OURS for r in rows)
 
 
 class Turns:
@@ -229,7 +250,7 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
             yield f"  {row.op} {row.label} {row.case.label}: {row.word}: {why}"
     for label in dict.fromkeys(row.case.label for row in rows if row.timing):
         mine = [row for row in rows if row.case.label == label and row.timing]
-        ours = targets.best(mine, ways=targets.OURS)
+        ours = targets.best(mine, ways=OURS)
         if ours is None or ours.timing is None:
             yield f"{mine[0].op} {label}: none of ours was timed"
             continue

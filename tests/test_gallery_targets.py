@@ -14,10 +14,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from assay.rows import encode
 from assay.session import Stopped
 from assay.types import Case, Row, Share, Timing, replace
 from benchmarks import paragraphs, pictures, targets
-from benchmarks.gallery import Turns
+from benchmarks.gallery import Turns, whole
 from benchmarks.sweep import SWEEP
 
 GOLDEN = Path(__file__).parent / "golden" / "gallery.svg"
@@ -223,3 +224,14 @@ def test_the_idea_of_a_kernel_is_what_its_file_says() -> None:
         assert paragraphs.of_header(header, name) == idea
     assert paragraphs.idea("softmax", "no/such") == ""
     assert paragraphs.idea("no_such_operator", "cuda/held") == ""
+
+
+def test_a_sweep_goes_on_with_operators_that_are_not_whole() -> None:
+    (part,) = (one for one in SWEEP if one.op == "transpose")
+    (other,) = (one for one in SWEEP if one.op == "sum")
+    rows = [row("transpose", "triton", 1e-4, **case) for case in part.cases]
+    rows += [row("sum", "triton", 1e-4, **case) for case in other.cases[:-1]]
+    rows += [row("sum", "eager", 1e-4, **case) for case in other.cases]  # ours is not there
+    found = whole([encode(one) for one in rows])
+    assert list(found) == ["transpose"]
+    assert found["transpose"] == rows[: len(part.cases)]
