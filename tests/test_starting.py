@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -10,13 +11,18 @@ from typing import Any
 import pytest
 import torch
 from cuda.bindings import driver
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from assay.errors import LaunchError
+from assay import hardware
+from assay.errors import LaunchError, NotSupported
 from assay.faults import poisons_process, word_of
 from assay.types import Compiled
 from assay.ways import cuda_module
 from assay.ways.cuda_module import Module
+from assay.ways.launch import Recorder
 
+softmax = importlib.import_module("assay.ops.softmax")
 PARAMETERS = [["u64", 0], ["u32", 0], ["f32", 0]]
 OK, NEW_THREAD = driver.CUresult.CUDA_SUCCESS, driver.CUresult.CUDA_ERROR_INVALID_CONTEXT
 
@@ -142,3 +148,39 @@ def test_what_the_driver_says_is_the_verdict(gpu: Gpu, k: Module, status: str, w
         k["k"](grid=1, block=32)(Pointer(), 1, 1.0)
     assert word_of(raised.value)[0] == word
     assert poisons_process(word)
+
+
+def test_a_piece_that_a_block_has_no_room_for_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A GPU of the desk has 99 KB a block, where the row of a cluster may want 208."""
+    x = torch.empty(2, 300_000, device="meta")
+    recorder = Recorder()
+    softmax.by_cuda_cluster(recorder, torch.empty_like(x), x, 32)
+    (launch,) = recorder.launches
+    assert launch.grid == (2 * 8, 1, 1)
+    assert launch.shared * 8 >= x.shape[1] * 4
+    monkeypatch.setattr(softmax, "block_memory", lambda x: hardware.shared_of("sm_120"))
+    with pytest.raises(NotSupported, match=r"no more than 101,376 of shared memory: use cuda/held"):
+        softmax.by_cuda_cluster(Recorder(), torch.empty_like(x), x, 32)
+
+
+@pytest.mark.parametrize("kilobytes", [32, 128])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
+@given(size=st.integers((32 << 10) + 8, 8 * (208 << 10)))
+@settings(max_examples=60, deadline=None, database=None)
+def test_the_pieces_of_a_cluster_hold_the_row_and_fit(
+    kilobytes: int, dtype: torch.dtype, size: int
+) -> None:
+    n = size // dtype.itemsize
+    x, recorder = torch.empty(3, n, dtype=dtype, device="meta"), Recorder()
+    softmax.by_cuda_cluster(recorder, torch.empty_like(x), x, kilobytes)
+    (launch,) = recorder.launches
+    threads, cluster, each = launch.block[0], launch.grid[0] // 3, launch.args[-1]
+    assert cluster in softmax.CLUSTERS
+    assert cluster * each >= n
+    assert each * dtype.itemsize == launch.shared
+    assert launch.shared % 128 == 0
+    assert launch.shared + softmax.CLUSTER_STATIC <= hardware.shared_of("sm_90")
+    assert launch.shared <= 64 * threads * 16, "CHUNKS in softmax_cluster.cu"
+    assert threads >= cluster

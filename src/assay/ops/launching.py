@@ -6,6 +6,10 @@ import functools
 
 import torch
 
+from .. import hardware
+
+H100_BLOCK = 227 << 10
+
 
 def blocks(n: int, tile: int) -> int:
     """How many tiles cover n elements."""
@@ -25,6 +29,18 @@ def multiprocessors(x) -> int:
 @functools.cache
 def _multiprocessors(index: int) -> int:
     return torch.cuda.get_device_properties(index).multi_processor_count
+
+
+def block_memory(x) -> int:
+    """Bytes of shared memory that a block may have on the GPU that a tensor is on; an H100's, where
+    it is on none or the GPU is not known."""
+    return _block_memory(x.device.index or 0) if x.device.type == "cuda" else H100_BLOCK
+
+
+@functools.cache
+def _block_memory(index: int) -> int:
+    major, minor = torch.cuda.get_device_capability(index)
+    return hardware.shared_of(f"sm_{major}{minor}") or H100_BLOCK
 
 
 def numba_has(dtype):

@@ -17,7 +17,7 @@ from assay.errors import NotSupported
 from assay.inputs import dtype_name, dtype_of
 from assay.op import Op
 
-from ..launching import blocks, multiprocessors, numba_has, numpy_has
+from ..launching import block_memory, blocks, multiprocessors, numba_has, numpy_has
 from ..rows import by_pieces, by_rows, few_long, streamable, streamed
 
 
@@ -127,6 +127,8 @@ CLUSTERS = (1, 2, 4, 8)
 """Blocks of a cluster that every GPU from Hopper on has room for."""
 LEAST_ROW, MOST_PIECE = 32 << 10, 208 << 10
 """Bytes of a row that a block should rather hold in registers, and of shared memory at most."""
+CLUSTER_STATIC = 2 << 10
+"""Bytes of shared memory that a block uses besides its piece, and a bit more."""
 CLUSTER_THREADS = ((32 << 10, 256), (72 << 10, 512), (MOST_PIECE, 1024))
 """By bytes of a piece at most."""
 
@@ -149,6 +151,11 @@ def by_cuda_cluster(k, y, x, KB):
     n, size = x.shape[-1], x.element_size()
     cluster = next((c for c in CLUSTERS if n * size <= c * KB << 10), CLUSTERS[-1])
     each = blocks(blocks(n, cluster) * size, 128) * 128 // size
+    if each * size + CLUSTER_STATIC > block_memory(x):
+        raise NotSupported(
+            f"softmax: a piece of {each * size:,} bytes, and a block of this GPU has no more than "
+            f"{block_memory(x):,} of shared memory: use cuda/held"
+        )
     threads = next(t for most, t in CLUSTER_THREADS if each * size <= most)
     built = k[f"softmax_cluster<{k.type(x)}, {threads}, {cluster}>"]
     grid = x.numel() // n * cluster
