@@ -32,7 +32,7 @@ from assay.pipeline import Progress, Request, run
 from assay.rows import decode, encode
 from assay.session import Session, Stopped
 from assay.target import parse
-from assay.types import Row
+from assay.types import Machine, Row
 from benchmarks import targets
 from benchmarks.first_operators import RESULTS, card, published
 from benchmarks.sweep import PEERS, SWEEP, Part
@@ -85,21 +85,28 @@ def whole(lines: Sequence[bytes]) -> dict[str, list[Row]]:
 def measure(given: argparse.Namespace) -> bool:
     """Whether something failed or was cut off."""
     begun = time.monotonic()
-    done = whole(given.again.read_bytes().splitlines()) if given.again else {}
+    before = given.again.read_bytes().splitlines() if given.again else []
+    done = whole(before)
     wanted = [part for part in SWEEP if not given.only or part.op in given.only.split(",")]
     wanted = [part for part in wanted if part.op not in done]
-    rows: list[Row] = [row for of_op in done.values() for row in of_op]
+    anew = {part.op for part in wanted}
+    kept = [noun for noun in map(decode, before) if isinstance(noun, Row)]
+    rows = [row for row in kept if row.op not in anew]
     cut: list[str] = []
     if not wanted:
         print(*targets.table(rows), "nothing of the sweep is left", sep="\n")
         return False
     with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
         machine = session.machine()
-        place = RESULTS / card(machine) / "gallery.jsonl"
-        place = given.again or (Path(given.to) if given.to else place)
+        for other in (noun for noun in map(decode, before) if isinstance(noun, Machine)):
+            if card(other) != card(machine):
+                raise SystemExit(f"{given.again} is of {card(other)}, and this is {card(machine)}")
+        place = given.again or RESULTS / card(machine) / "gallery.jsonl"
+        place = Path(given.to) if given.to else place
         place.parent.mkdir(parents=True, exist_ok=True)
-        first = [published(machine), *rows]
-        place.write_bytes(b"".join(encode(noun) + b"\n" for noun in first))
+        new = place.with_suffix(".new")
+        new.write_bytes(b"".join(encode(one) + b"\n" for one in (published(machine), *rows)))
+        new.replace(place)
         left = given.limit - (0 if given.no_host else HOST_SECONDS) - (time.monotonic() - begun)
         turns = Turns([part.op for part in wanted], begun)
         alarm = threading.Timer(left, turns.stop)

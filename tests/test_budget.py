@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import assay
-from assay.verdict.binades import largest_beside
+from assay.verdict.binades import beside, spread_out
 from assay.verdict.budget import CLASSES, ROUNDOFF, Expected, arithmetic, expect
 from assay.verdict.compare import shares, values, within
 from assay.verdict.emulate import rounded, with_poorer
@@ -374,13 +374,80 @@ def test_a_large_row_excuses_nothing_in_others() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "each"), [((), 1), ((5,), 1), ((3, 64), 3), ((3, 2, 63), 3), ((4, 0), 0), ((7, 1), 1)]
+    ("shape", "groups"),
+    [
+        ((), 1),
+        ((5,), 1),
+        ((3, 64), 3),
+        ((3, 2, 63), 3),
+        ((4, 0), 0),
+        ((7, 1), 1),
+        ((4096, 32), 2048),
+    ],
 )
-def test_what_lies_beside_is_a_row_or_as_many_of_short_ones(shape: tuple[int, ...], each: int):
+def test_what_lies_beside_is_a_row_or_as_many_short_ones(shape: tuple[int, ...], groups: int):
     size = torch.rand(shape, dtype=torch.float64)
-    assert largest_beside(size).numel() == each
+    found = beside(size)
+    assert found.numel() == groups
+    assert spread_out(found, size).shape == size.shape
+    assert (spread_out(found, size) >= size).all()
     if size.numel():
-        assert float(largest_beside(size).max()) == float(size.max())
+        assert float(found.max()) == float(size.max())
+
+
+@pytest.mark.parametrize("columns", [32, 60, 63, 64, 512])
+def test_a_large_row_excuses_nothing_in_short_rows(columns: int) -> None:
+    x = draw(13, 64, columns, dtype=torch.bfloat16)
+    s = 128 * draw(14, 64, columns, dtype=torch.bfloat16)
+    x[0] *= 1024
+    expected = known(lambda x, s: (x * 1.7 + s) - s, x, s)
+    truth = expected.truth[0].to(torch.bfloat16)
+    wrong = 0
+    for row in range(4, 64):
+        one = truth.clone()
+        one[row] = 0
+        wrong += not right(one, expected, (x, s))
+    assert wrong >= 58
+
+
+def test_a_pixel_that_is_exactly_nothing_excuses_nothing_at_other_sizes() -> None:
+    """Luma minus green: 0 in a gray pixel, where any error is many times the allowance."""
+    r, g, b = (draw(seed, 64, 256, kind="uniform") for seed in (15, 16, 17))
+    r[3, 7] = b[3, 7] = g[3, 7] = 0.3
+
+    def luma(r: Any, g: Any, b: Any) -> Any:
+        return (r * 0.299 + g * 0.587 + b * 0.114) - g
+
+    expected = known(luma, r, g, b)
+    assert right(luma(r, g, b), expected, (r, g, b))
+    assert not right((r - g) * 0.2989 + (b - g) * 0.114, expected, (r, g, b))
+
+
+def test_eager_is_right_on_rows_that_are_exactly_nothing() -> None:
+    r, g, b = (draw(seed, 64, 128, dtype=torch.bfloat16) for seed in (0, 1, 2))
+    for x in (r, g, b):
+        x[5:20] = 0.1484375
+
+    def luma(r: Any, g: Any, b: Any) -> Any:
+        return (r * 0.299 + g * 0.587 + b * 0.114) - g
+
+    expected = known(luma, r, g, b)
+    assert right(luma(r, g, b), expected, (r, g, b))
+
+
+def test_a_function_off_by_one_in_its_last_place_is_right_where_it_cancels() -> None:
+    """GELU by erf in float32 at -5, where 1 + erf(x) is a few units in the last place of 1."""
+    for seed in range(5):
+        x = draw(seed, 16, 256, kind="uniform") * 0.8 - 5.4
+        x[0] = draw(seed + 50, 256)
+
+        def gelu(x: Any) -> Any:
+            return 0.5 * x * (1 + torch.erf(x * 0.5**0.5))
+
+        e = torch.erf(x * 0.5**0.5)
+        up = torch.nextafter(e, torch.full_like(e, -2.0 if seed % 2 else 2.0)).clamp(-1, 1)
+        expected = known(gelu, x)
+        assert right(0.5 * x * (1 + up), expected, (x,)), seed
 
 
 def test_a_few_rows_that_cancel_at_their_peak_may_be_as_eager_has_them() -> None:

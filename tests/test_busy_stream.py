@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,6 +16,7 @@ from assay.verdict.buffers import POISONS, ship
 from assay.verdict.late import NOT_WAITING
 from assay.verdict.oracle import Oracle
 from assay.verdict.protocol import Ran
+from assay.verdict.run import Runner
 
 CASE = Case({"n": 1000}, 0, "")
 total = assay.Op(
@@ -79,3 +82,34 @@ def test_an_op_with_its_own_word_for_right_has_it_for_the_busy_run_too(tmp_path:
     assert right.word == "right"
     wrong = judged(random, tmp_path / "b", [good, good + 1, bad], unlike_idle=True)
     assert wrong.word == "unfinished"
+
+
+@pytest.mark.parametrize(
+    ("behind_busy", "late", "unlike_idle"),
+    [(1.0, True, False), (1.0 + 2**-22, False, True)],
+    ids=["minds poison alone", "another order behind any busy stream"],
+)
+def test_who_minds_poison_alone_does_not_wait_whatever_it_gives(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    behind_busy: float,
+    late: bool,
+    unlike_idle: bool,
+) -> None:
+    """A stale maximum changes a softmax by its rounding alone: right, and for another reason."""
+    count = itertools.count()
+
+    def run(self: Runner, folder: Path, seed: int, poison: int, **how: bool) -> Ran:
+        factor = 1.0
+        if how.get("again"):
+            factor = behind_busy if how.get("in_place") else 1.0 + 2**-21
+        return ran(total, tmp_path / str(next(count)), seed, sums()[0] * factor)
+
+    monkeypatch.setattr(Runner, "run", run)
+    monkeypatch.setattr(Runner, "_on_gpu", property(lambda self: True))
+    none: Any = None
+    runner = Runner(none, total, none, CASE, none, None, none, tmp_path)
+    first, last = (run(runner, tmp_path, 5, POISONS[1], again=again) for again in (False, True))
+    found = runner._again(first, last)
+    assert (found.late == NOT_WAITING) is late
+    assert found.unlike_idle is unlike_idle

@@ -164,6 +164,26 @@ def test_the_seconds_of_the_compiler_are_no_time_of_a_run(judge: Judge, tmp_path
     assert row.build is not None
 
 
+def test_a_kernel_that_is_made_anew_again_and_again_is_ended(judge: Judge, tmp_path: Path) -> None:
+    """Each making is building, between runs; all runs of a case together have one deadline."""
+    (tmp_path / "twice.cu").write_text(
+        "template <int I> __global__ void twice(float* y, const float* x) { *y = *x + 0 * I; }"
+    )
+    (tmp_path / "op.py").write_text(
+        "import assay, time\n"
+        "op = assay.Op('twice', lambda x: x.clone(), lambda make, n: (make.normal(n),), "
+        "cases=[{'n': 1}])\n"
+        "@op.launcher('cuda', source='twice.cu')\n"
+        "def launch(k, y, x):\n"
+        "    for i in range(1 if x.is_meta else 10**9):\n"
+        "        k[f'twice<{i % 2}>'](grid=1, block=1)(y, x)\n"
+        "        time.sleep(0 if x.is_meta else 0.2)\n"
+    )
+    (row,) = judge(tmp_path / "op.py", variants=("cuda",), deadline=3.0, zoo=False)
+    assert row.word == "timed out"
+    assert "no answer after 3 s (run)" in row.reason
+
+
 def test_a_watch_tells_when_it_makes_a_kernel_and_that_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

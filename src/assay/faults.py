@@ -20,6 +20,13 @@ LAUNCH = re.compile(
     r"|LAUNCH_OUT_OF_RESOURCES|OutOfResources|out of resource|(CUDA|HIP)\b.*invalid argument",
     re.IGNORECASE,
 )
+REFUSED = re.compile(r"refuses to launch it: CUDA_ERROR_(\w+)")
+NOT_LAUNCHED = (
+    *("INVALID_VALUE", "INVALID_CONTEXT", "INVALID_HANDLE", "INVALID_IMAGE", "INVALID_SOURCE"),
+    *("LAUNCH_OUT_OF_RESOURCES", "COOPERATIVE_LAUNCH_TOO_LARGE", "INVALID_CLUSTER_SIZE"),
+    *("NO_BINARY_FOR_GPU", "NOT_SUPPORTED", "NOT_PERMITTED", "NOT_INITIALIZED", "NOT_FOUND"),
+)
+"""What the driver says of a launch itself (CUDA driver API, CUresult)."""
 POWER = re.compile(r"arange's range must be a power of 2")
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 MOST_TEXT = 400
@@ -38,10 +45,8 @@ def word_of(error: BaseException) -> tuple[str, str]:
         return "not run", str(error)
     if isinstance(error, BuildError):
         return "did not build", error.first
-    if isinstance(error, LaunchError):  # or what came of the kernel in front of it
-        text = str(error)
-        lost = "out of memory" if MEMORY.search(text) else "crashed" if CRASH.search(text) else ""
-        return lost or "did not launch", text
+    if isinstance(error, LaunchError):
+        return _of_launch(str(error))
     if isinstance(error, NotSupported):
         return "not supported", str(error)
     whole, text, where = _text(error), _first_line(error), _where(error)
@@ -60,6 +65,15 @@ def word_of(error: BaseException) -> tuple[str, str]:
     if any(c.__name__ == "NumbaError" for c in type(error).__mro__):
         return "did not build", f"{_reason(error)}{where}"
     return "crashed", told(error)
+
+
+def _of_launch(text: str) -> tuple[str, str]:
+    """What can't be launched; or, where the driver says anything else, what came of the kernel in
+    front of it."""
+    said = REFUSED.search(text)
+    if said is None or said.group(1) in NOT_LAUNCHED:
+        return "did not launch", text
+    return "out of memory" if MEMORY.search(text) else "crashed", text
 
 
 def told(error: BaseException) -> str:

@@ -31,16 +31,10 @@ def _multiprocessors(index: int) -> int:
     return torch.cuda.get_device_properties(index).multi_processor_count
 
 
-def block_memory(x) -> int:
-    """Bytes of shared memory that a block may have on the GPU that a tensor is on; an H100's, where
-    it is on none or the GPU is not known."""
-    return _block_memory(x.device.index or 0) if x.device.type == "cuda" else H100_BLOCK
-
-
-@functools.cache
-def _block_memory(index: int) -> int:
-    major, minor = torch.cuda.get_device_capability(index)
-    return hardware.shared_of(f"sm_{major}{minor}") or H100_BLOCK
+def block_memory(k) -> int:
+    """Bytes of shared memory that a block may have on what a kernel is compiled for; an H100's,
+    where that is not known."""
+    return hardware.shared_of(k.arch) or H100_BLOCK
 
 
 def numba_has(dtype):

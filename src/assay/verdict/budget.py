@@ -34,7 +34,7 @@ from ..errors import AssayError, OpError
 from ..faults import told
 from ..inputs import dtype_name, dtype_of, to_meta
 from ..op import Op
-from .binades import Compared, binade, coarseness, largest_beside, needed, of_largest
+from .binades import Compared, beside, binade, missed, needed, of_largest, spread_out
 from .chunks import add_in_square, all_within, largest_share, root_mean, summed
 from .perturb import ROUNDOFF, nudge, perturb
 from .reductions import watching
@@ -60,6 +60,8 @@ FEW, AGAIN = 1 << 12, 3
 """Up to so many elements of output an eager that needs more is tried on so many more inputs, moved
 a little: where results cancel, the largest few elements decide, and there it may have been lucky.
 """
+MANY = 1 << 24
+"""But not where there are more elements of input: it is done on the CPU."""
 LUCK = 4.0
 """And so much further off at most it is held to be there."""
 STEP = 2.0**-26
@@ -129,8 +131,9 @@ class Expected:
     """Root mean square of eager's errors in units of the allowance; None if that has `needs`."""
     needs: tuple[torch.Tensor, ...] = ()
     """For each output, EAGER times eager's worst share among those of each power of two."""
-    coarse: tuple[float, ...] = ()
-    """For each output, what eager's intermediate results cost beside the largest: see COARSE."""
+    missed: tuple[torch.Tensor, ...] = ()
+    """For each output, EAGER times eager's largest error in rows whose largest output is of each
+    power of two."""
 
     @property
     def tight(self) -> bool:
@@ -161,10 +164,14 @@ class Expected:
             return base.mul_(self.scale)
         size = truth.abs()
         raised = base * self.needs[index][binade(size)].clamp_(min=self.scale)
-        # However wrong eager is, nothing passes that is off by such a share of the largest beside.
-        most = largest_beside(size)
-        whole = most.amax() if most.numel() else 0.0
-        most = (most * self.coarse[index]).clamp_(max=whole).mul_(of_largest(dtype))
+        # However wrong eager is, nothing passes that is off by more than a share of the largest
+        # beside it; or, where eager's intermediate results cost more than that, of all.
+        groups, share = beside(size), of_largest(dtype)
+        whole = share * (groups.amax() if groups.numel() else 0.0)
+        eager = self.missed[index][binade(groups)]
+        half = MOST_SHARE * groups  # zeros must stay wrong, unless eager is no better itself
+        eager = torch.where(eager < EAGER * half, torch.minimum(eager, half), eager)
+        most = spread_out(torch.maximum(groups.mul_(share), eager.clamp_(max=whole)), size)
         return torch.minimum(raised, torch.maximum(base.mul_(self.scale), most))
 
 
@@ -307,8 +314,11 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
         torch.stack([needed(one, truth, EAGER) for one in each]).amax(0)
         for truth, *each in zip(first.truth, compared, *near)
     )
-    coarse = tuple(map(coarseness, compared, first.dtypes))
-    raised = replace(first, cache={}, scale=scale, needs=needs, coarse=coarse)
+    off = tuple(
+        torch.stack([missed(one, truth, EAGER) for one in each]).amax(0)
+        for truth, *each in zip(first.truth, compared, *near)
+    )
+    raised = replace(first, cache={}, scale=scale, needs=needs, missed=off)
     again = [one for one in _compared(raised, eager, roundoff) if one]
     left = max((largest_share(*one, lenient=True)[0] for one in again), default=0.0)
     return replace(raised, eager_worst=left if math.isfinite(left) else None)
@@ -329,12 +339,13 @@ def _compared(
 def _nearby(
     op: Op, first: Expected, inputs: tuple[Any, ...], roundoff: float
 ) -> list[list[Compared | None]]:
-    """The same of each output on inputs near these, several times; empty where outputs are many.
+    """The same of each output on inputs near these, several times; empty where there are many.
 
-    On the CPU: a reference that takes places from its inputs may leave its tensors for such ones,
-    which raises there, and on a GPU would cost the process its context.
+    On the CPU: a reference that leaves its tensors for such inputs raises there, and on a GPU would
+    cost the process its context.
     """
-    if sum(t.numel() for t in first.truth) > FEW:
+    given = sum(x.numel() for x in inputs if isinstance(x, torch.Tensor))
+    if sum(t.numel() for t in first.truth) > FEW or given > MANY:
         return []
     made = []
     here = [x.cpu() if isinstance(x, torch.Tensor) else x for x in inputs]

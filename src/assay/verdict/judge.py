@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -170,13 +171,19 @@ class _Judge:
         run = self.conditions.deadline
         if self.here.judge in ("interpreter", "simulator"):
             run = max(run, 3 * self.conditions.budget) if self.conditions.budget else 86_400.0
-        seconds = LOAD_SECONDS
+        # What is left of each for the whole task: whoever goes to and fro gains nothing by it.
+        left = {"loading": LOAD_SECONDS, "build": BUILD_SECONDS, "run": run}
+        whole, now, begun = dict(left), "loading", time.monotonic()
         while True:
-            message = child.receive(seconds)
+            remaining = left[now] - (time.monotonic() - begun)
+            if remaining <= 0:  # even where there are messages: it may send them all the time
+                raise TimedOut
+            message = child.receive(remaining)
             if "phase" in message:
-                self._phase = message["phase"]
-                seconds = BUILD_SECONDS if self._phase == "build" else run
-                self._seconds = seconds
+                left[now] -= time.monotonic() - begun
+                now = message["phase"] if message["phase"] in left else "run"
+                begun = time.monotonic()
+                self._phase, self._seconds = now, whole[now]
             elif "note" in message:
                 self.session.say(f"{self.name}: {message['note']}")
             elif "mistake" in message:

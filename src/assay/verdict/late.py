@@ -81,12 +81,14 @@ def same(now: torch.Tensor, held: torch.Tensor | None, path: Path) -> bool:
 
 
 @contextmanager
-def busy(device: str, inputs: list[torch.Tensor], poison: int) -> Iterator[None]:
+def busy(
+    device: str, inputs: list[torch.Tensor], poison: int, *, in_place: bool = False
+) -> Iterator[None]:
     """A side stream as the current one, busy for a while; then the inputs get their values on it.
 
-    Until then they hold poison.
+    Until then they hold poison; in_place: their values, all the time.
     """
-    places = _places(inputs)
+    places = [] if in_place else _places(inputs)
     values = [(place, place.clone(memory_format=torch.contiguous_format)) for place in places]
     for place in places:
         place.copy_(_pattern(place, poison))

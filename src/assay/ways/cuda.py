@@ -69,7 +69,7 @@ def _found(module: str) -> bool:
 
 def load(job: Job) -> Loaded:
     """Compiles the kernels that the launcher uses. Raises BuildError or LaunchError."""
-    recorder = Recorder()
+    recorder = Recorder(job.variant.arch or job.arch)
     job.dry_run(recorder)
     for launch in recorder.launches:
         check_geometry(launch)
@@ -81,7 +81,7 @@ def load(job: Job) -> Loaded:
         facts = built.facts[launch.name]
         check_shared(launch, facts.shared_bytes, facts.arch)
     kernels = tuple(_with_geometry(built.facts[name], recorder.launches, name) for name in names)
-    handle: Any = Recorder()
+    handle: Any = Recorder(job.variant.arch or job.arch)
     if job.device.startswith("cuda"):
         handle = module(built, job)
     elif job.watch is not None:
@@ -306,7 +306,8 @@ class Watched:
     def __init__(self, built: Built, job: Job):
         self._job = job
         self.type = type_of
-        self._built = {job.variant.arch or job.arch: built}
+        self.arch = job.variant.arch or job.arch
+        self._built = {self.arch: built}
 
     def __getitem__(self, name: str) -> Any:
         def configured(*, grid: Any, block: Any, shared: int = 0, early: bool = False) -> Any:
@@ -319,11 +320,10 @@ class Watched:
     def _launch(self, launch: Launch, args: tuple[Any, ...]) -> None:
         from ..simt import DEFAULT_ARCH, NotCheckable
 
-        asked = self._job.variant.arch or self._job.arch
         try:
-            self._run(self._of(launch.name, asked), launch, args)
+            self._run(self._of(launch.name, self.arch), launch, args)
         except NotCheckable:
-            if asked == DEFAULT_ARCH:
+            if self.arch == DEFAULT_ARCH:
                 raise
             self._run(self._of(launch.name, DEFAULT_ARCH), launch, args)
 
@@ -340,7 +340,8 @@ class Watched:
 
         lowered = built.lowered[launch.name]
         parameters = built.parameters[launch.name]
-        check_shared(launch, built.facts[launch.name].shared_bytes, built.facts[launch.name].arch)
+        # By what it is meant for, which may have more than what stands in for it here.
+        check_shared(launch, built.facts[launch.name].shared_bytes, self.arch)
         compiled = Compiled(lowered, built.ptx.read_text(), built.facts[launch.name].arch, "cuda")
         passed = [*arguments(launch.name, args, parameters, "cpu")]
         self._job.watch.run(compiled, launch.grid, launch.block, passed, launch.shared)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -28,17 +27,14 @@ class Module:
 
     def __init__(self, built: Built, device: str, more: Callable[[str], Built]):
         """more: compiles the source with another of its kernels."""
-        import torch
-
         self._more, self._on = more, device
         self._kernels: dict[str, Any] = {}
-        self._configured = functools.lru_cache(KEPT, typed=True)(self._configured_anew)
-        self._torch_device, self._current_device = torch.cuda.device, torch._C._cuda_getDevice
-        # torch.cuda.current_stream makes an object, which takes longer than a launch.
-        self._current_stream = torch._C._cuda_getCurrentRawStream
+        self._configured: dict[tuple[Any, ...], Callable[..., None]] = {}
+        """What launches a kernel, by its name and geometry."""
         self._allowed: dict[str, int] = {}
         """Bytes of dynamic shared memory that a kernel may have, where that is more than usual."""
         self.type = type_of
+        self.arch = next((facts.arch for facts in built.facts.values()), "")
         self._load(built)
 
     def _load(self, built: Built) -> None:
@@ -80,25 +76,36 @@ class Module:
         self._kernel(name)  # an unknown name is told before anything is asked of it
 
         def configured(*, grid: Any, block: Any, shared: int = 0, early: bool = False) -> Any:
-            sizes = (tuple(each) if isinstance(each, list) else each for each in (grid, block))
-            return self._configured(name, *sizes, shared, early)
+            launch = configured_as(name, grid, block, shared, early)
+            key = name, launch.grid, launch.block, launch.shared, early
+            found = self._configured.get(key)
+            if found is None:
+                if len(self._configured) >= KEPT:
+                    self._configured.clear()
+                found = self._configured[key] = self._launching(launch)
+            return found
 
         return configured
 
-    def _configured_anew(self, name: str, grid: Any, block: Any, shared: int, early: bool) -> Any:
-        """What launches a kernel so. Raises LaunchError for what can't be launched."""
-        launch = configured_as(name, grid, block, shared, early)
+    def _launching(self, launch: Launch) -> Callable[..., None]:
+        """What launches a kernel so. Raises LaunchError for what can't be launched.
+
+        It holds nothing of this object, so that kernels are unloaded with it.
+        """
+        import torch
+
         handle, parameters, wake = self.ready(launch)
-        start = Start(launch, handle, self._at_once(launch))
-        index = self._device.device_id
+        start, index = Start(launch, handle, self._at_once(launch)), self._device.device_id
+        # torch.cuda.current_stream makes an object, which takes longer than a launch.
+        device, stream = torch._C._cuda_getDevice, torch._C._cuda_getCurrentRawStream
 
         def launched(*args: Any) -> None:
-            packed = [_packed(value) for value in arguments(name, args, parameters)]
-            if self._current_device() == index:
-                start(packed, self._current_stream(index), wake)
+            packed = [_packed(value) for value in arguments(launch.name, args, parameters)]
+            if device() == index:
+                start(packed, stream(index), wake)
                 return
-            with self._torch_device(index):
-                start(packed, self._current_stream(index), wake)
+            with torch.cuda.device(index):
+                start(packed, stream(index), wake)
 
         return launched
 

@@ -65,8 +65,10 @@ def configured_as(name: str, grid: Any, block: Any, shared: Any, early: bool = F
 class Recorder:
     """`k` in a dry run: notes every launch with its arguments."""
 
-    def __init__(self) -> None:
+    def __init__(self, arch: str = "") -> None:
+        """arch: what it is to be compiled for, as `k.arch` says everywhere; empty: not known."""
         self.launches: list[Launch] = []
+        self.arch = arch
 
     def __getitem__(self, name: str) -> Any:
         def configured(*, grid: Any, block: Any, shared: int = 0, early: bool = False) -> Any:

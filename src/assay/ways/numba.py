@@ -70,14 +70,14 @@ def fits() -> None:
         return
     try:
         importlib.import_module("numba.cuda.np.arrayobj")
-    except AttributeError as error:
+    except ModuleNotFoundError:  # another layout of numba-cuda, and nothing is known against it
+        return
+    except (AttributeError, ImportError) as error:
         versions = " and ".join(f"{n} {metadata.version(n)}" for n in ("numba-cuda", "numpy"))
         raise NotRun(
             f"{versions} don't go together ({error}): pip install 'numpy<2.5', or a newer "
             "numba-cuda"
         ) from error
-    except ModuleNotFoundError:  # another layout of numba-cuda, and nothing is known against it
-        return
 
 
 _streams: dict[int, Any] = {}

@@ -128,7 +128,7 @@ CLUSTERS = (1, 2, 4, 8)
 LEAST_ROW, MOST_PIECE = 32 << 10, 208 << 10
 """Bytes of a row that a block should rather hold in registers, and of shared memory at most."""
 CLUSTER_STATIC = 2 << 10
-"""Bytes of shared memory that a block uses besides its piece, and a bit more."""
+"""Bytes of shared memory besides a piece: 1,152 at most, for double."""
 CLUSTER_THREADS = ((32 << 10, 256), (72 << 10, 512), (MOST_PIECE, 1024))
 """By bytes of a piece at most."""
 
@@ -149,12 +149,13 @@ def by_cuda_cluster(k, y, x, KB):
     if not x.numel():
         return
     n, size = x.shape[-1], x.element_size()
-    cluster = next((c for c in CLUSTERS if n * size <= c * KB << 10), CLUSTERS[-1])
+    room = min(MOST_PIECE, block_memory(k) - CLUSTER_STATIC)
+    cluster = next((c for c in CLUSTERS if n * size <= c * min(KB << 10, room)), CLUSTERS[-1])
     each = blocks(blocks(n, cluster) * size, 128) * 128 // size
-    if each * size + CLUSTER_STATIC > block_memory(x):
+    if each * size > room:
         raise NotSupported(
-            f"softmax: a piece of {each * size:,} bytes, and a block of this GPU has no more than "
-            f"{block_memory(x):,} of shared memory: use cuda/held"
+            f"softmax: a piece of {each * size:,} bytes, and a block on {k.arch} has room for "
+            f"{room:,}: use cuda/held"
         )
     threads = next(t for most, t in CLUSTER_THREADS if each * size <= most)
     built = k[f"softmax_cluster<{k.type(x)}, {threads}, {cluster}>"]
