@@ -60,8 +60,7 @@ FEW, AGAIN = 1 << 12, 3
 """Up to so many elements of output an eager that needs more is tried on so many more inputs, moved
 a little: where results cancel, the largest few elements decide, and there it may have been lucky.
 """
-MANY = 1 << 24
-"""But not where there are more elements of input: it is done on the CPU."""
+MANY = 1 << 24  # elements of input: it is done on the CPU
 LUCK = 4.0
 """And so much further off at most it is held to be there."""
 STEP = 2.0**-26
