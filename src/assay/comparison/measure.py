@@ -158,7 +158,10 @@ def _unpack(top: Path, commit: str, folder: Path) -> None:
     packed = folder / ".assay-revision.tar"
     _git("archive", "--output", str(packed), commit, folder=top)
     with tarfile.open(packed) as archive:
-        archive.extractall(folder, filter="data")
+        if hasattr(tarfile, "data_filter"):
+            archive.extractall(folder, filter="data")
+        else:  # Python 3.10.11, 3.11.3 and older know none (PEP 706); it is git's own archive
+            archive.extractall(folder)
     packed.unlink()
 
 
