@@ -19,12 +19,13 @@ Judge = Callable[..., list[Row]]
 QUICK = ("eager", "python", "triton*", "cuda*", "numba*", "cpp*")
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("op", "case"),
     [
-        ("square", {"m": 37, "n": 27, "dtype": "float32"}),
-        pytest.param("softmax", {"rows": 2, "n": 5003, "dtype": "float32"}, marks=pytest.mark.full),
+        pytest.param("square", {"m": 37, "n": 27, "dtype": "float32"}, marks=pytest.mark.full),
+        pytest.param(  # minutes of g++, and all of it in the test of the gallery as well
+            "softmax", {"rows": 2, "n": 5003, "dtype": "float32"}, marks=pytest.mark.gallery
+        ),
     ],
 )
 def test_every_way_is_judged_or_says_why_not(
