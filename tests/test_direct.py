@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import assay
+from assay.errors import LaunchError
 from assay.inputs import inputs_of
 from assay.operators import native, replay
 from assay.operators.direct import ELSEWHERE
@@ -382,7 +383,7 @@ def test_a_recorded_launch_is_replayed_with_other_pointers(driver: type[Driver])
     assert run([x]) is not None  # in a thread that has no context yet: once more
     assert woken == [True]
     driver.says[:] = ["CUDA_ERROR_INVALID_VALUE"]
-    with pytest.raises(replay.LaunchError, match="refuses to launch it: CUDA_ERROR_INVALID_VALUE"):
+    with pytest.raises(LaunchError, match="refuses to launch it: CUDA_ERROR_INVALID_VALUE"):
         run([x])
 
 

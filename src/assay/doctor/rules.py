@@ -59,7 +59,6 @@ def packages(facts: Facts) -> Judged:
             "numba is here without numba-cuda, where its CUDA target moved",
             f"{PIP} numba-cuda",
         )
-    yield from numba_and_numpy(facts)
 
 
 def numba_and_numpy(facts: Facts) -> Judged:
@@ -77,6 +76,7 @@ def numba_and_numpy(facts: Facts) -> Judged:
 
 RULES: tuple[Callable[[Facts], Judged], ...] = (
     packages,
+    numba_and_numpy,
     rules_cuda.torch_build,
     rules_cuda.driver_state,
     rules_cuda.driver_and_torch,

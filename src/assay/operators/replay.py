@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
-from ..errors import LaunchError
-from ..ways.launch import Launch, Recorder, arguments
+from ..ways.launch import Launch, Recorder, arguments, refused
 
 SLOT = 16
 """Bytes that the space of a packed argument is a multiple of: the widest alignment there is."""
@@ -146,15 +145,6 @@ class Packed:
         one = self._launch
         told = (self._handle, one.grid, one.block, one.shared, one.name, self._bytes)
         return (*told, tuple(self._pointers), tuple(self._offsets), self._here)
-
-
-def refused(name: str, status: Any) -> NoReturn:
-    """Raises LaunchError with what the driver says, by its word or its number."""
-    if isinstance(status, int) and not hasattr(status, "name"):
-        from cuda.bindings import driver
-
-        status = driver.CUresult(status)
-    raise LaunchError(f"{name}: the driver refuses to launch it: {status.name}")
 
 
 class Replay:

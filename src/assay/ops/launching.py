@@ -8,8 +8,6 @@ import torch
 
 from .. import hardware
 
-H100_BLOCK = 227 << 10
-
 
 def blocks(n: int, tile: int) -> int:
     """How many tiles cover n elements."""
@@ -34,7 +32,7 @@ def _multiprocessors(index: int) -> int:
 def block_memory(k) -> int:
     """Bytes of shared memory that a block may have on what a kernel is compiled for; an H100's,
     where that is not known."""
-    return hardware.shared_of(k.arch) or H100_BLOCK
+    return hardware.shared_of(k.arch) or hardware.SHARED[90]
 
 
 def numba_has(dtype):

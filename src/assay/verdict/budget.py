@@ -23,7 +23,7 @@ perturbation of x shows that.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -309,14 +309,14 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
             eager_worst=worst / scale,
             eager_rms=None if rms is None else rms / scale,
         )
-    needs = tuple(
-        torch.stack([needed(one, truth, EAGER) for one in each]).amax(0)
-        for truth, *each in zip(first.truth, compared, *near)
-    )
-    off = tuple(
-        torch.stack([missed(one, truth, EAGER) for one in each]).amax(0)
-        for truth, *each in zip(first.truth, compared, *near)
-    )
+
+    def over_all(table: Callable[..., torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        return tuple(
+            torch.stack([table(one, truth, EAGER) for one in each]).amax(0)
+            for truth, *each in zip(first.truth, compared, *near)
+        )
+
+    needs, off = over_all(needed), over_all(missed)
     raised = replace(first, cache={}, scale=scale, needs=needs, missed=off)
     again = [one for one in _compared(raised, eager, roundoff) if one]
     left = max((largest_share(*one, lenient=True)[0] for one in again), default=0.0)
@@ -348,6 +348,7 @@ def _nearby(
         return []
     made = []
     here = [x.cpu() if isinstance(x, torch.Tensor) else x for x in inputs]
+    moved = tuple(None if d is None else d.cpu() for d in first.moved)
     for draw in range(AGAIN):
         near = [perturb(x, DRAWS + draw, nudge(x)) for x in here]
         try:
@@ -359,7 +360,6 @@ def _nearby(
             continue
         if [t.shape for t in truths] != [t.shape for t in first.truth]:
             continue
-        moved = tuple(None if d is None else d.cpu() for d in first.moved)
         there = replace(first, truth=tuple(truths), moved=moved, cache={})
         made.append(_compared(there, eager, roundoff))
     return made

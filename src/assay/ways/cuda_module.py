@@ -10,7 +10,7 @@ from .. import hardware
 from ..errors import LaunchError
 from ..types import Compiled
 from .cuda import Built
-from .launch import Launch, arguments, check_geometry, check_shared, configured_as, type_of
+from .launch import Launch, arguments, check_geometry, check_shared, configured_as, refused, type_of
 
 KEPT = 1024
 """Launches of one source, by kernel and geometry, that are kept ready."""
@@ -122,21 +122,21 @@ class Start:
     def __init__(self, launch: Launch, handle: Any, early: bool):
         from cuda.bindings import driver
 
-        self._driver, self._name, self._early = driver, launch.name, early
+        self._driver, self._early = driver, early
         self._handle = driver.CUfunction(int(handle))
         self._launch, self._geometry = launch, (*launch.grid, *launch.block, launch.shared)
-        self._refused = driver.CUresult.CUDA_ERROR_INVALID_CONTEXT
+        self._new_thread = driver.CUresult.CUDA_ERROR_INVALID_CONTEXT
 
     def __call__(self, packed: list[Any], stream: int, wake: Callable[[], None]) -> None:
         """packed: arguments as `_packed` makes them. wake: makes the device the current one of a
         thread that is new to CUDA. Raises LaunchError with what the driver says."""
         table = (ctypes.c_void_p * max(1, len(packed)))(*map(ctypes.addressof, packed))
         status = self._start(ctypes.addressof(table), stream)
-        if status == self._refused:
+        if status == self._new_thread:
             wake()
             status = self._start(ctypes.addressof(table), stream)
         if status:
-            raise LaunchError(f"{self._name}: the driver refuses to launch it: {status.name}")
+            refused(self._launch.name, status)
 
     def _start(self, table: int, stream: int) -> Any:
         if self._early:

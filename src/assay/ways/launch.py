@@ -9,7 +9,7 @@ import ctypes
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NoReturn
 
 from .. import hardware
 from ..errors import LaunchError
@@ -175,3 +175,12 @@ def _scalar(name: str, index: int, value: Any, kind: str) -> Any:
             raise LaunchError(f"{name}: argument {index} has {bits} bits; {made} does not fit")
         made &= (1 << bits) - 1
     return C_TYPES[kind](made)
+
+
+def refused(name: str, status: Any) -> NoReturn:
+    """Raises LaunchError with what the driver says, by its word or its number."""
+    if isinstance(status, int) and not hasattr(status, "name"):
+        from cuda.bindings import driver
+
+        status = driver.CUresult(status)
+    raise LaunchError(f"{name}: the driver refuses to launch it: {status.name}")

@@ -14,9 +14,10 @@ from typing import Any
 
 import torch
 
+from ...ways.launch import refused
 from ..autograd import Rules
 from ..ordinary import LEVEL, PLAIN, TYPES, USUAL
-from ..replay import Replay, refused
+from ..replay import Replay
 from . import KINDS
 
 
