@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -273,6 +274,26 @@ def test_other_architectures(session: Session, variant: str, arch: str) -> None:
     report, cubin = part.report, machine_code.resources(part.cubin)[part.entry]
     assert report is not None
     assert report.registers == cubin.registers
+    assert sass.parse(part.texts["sass"])
+
+
+@needs_tools
+def test_a_cache_that_names_an_environment_gone_since_is_no_reason(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from assay.inside.artifacts import triton as collector
+
+    def stale(kernels: list[Any], compiled: Any) -> Any:
+        known = made(kernels, compiled)
+        gone = (("libdevice", "/gone/libdevice.10.bc"),)
+        return SimpleNamespace(
+            asm=known.asm, src=known.src, metadata=known.metadata._replace(extern_libs=gone)
+        )
+
+    made = collector._made
+    monkeypatch.setattr(collector, "_made", stale)
+    (part,) = artifacts.shown(session, parse("square"), "triton", {}, "sm_80").parts
+    assert not part.absent
     assert sass.parse(part.texts["sass"])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -23,6 +24,7 @@ from .collecting import Found, Launches, Pick, dry, geometry, launched, sass_of
 from .model import Part
 
 LEVELS = ("ttir", "ttgir", "llir", "ptx")
+Libraries = tuple[tuple[str, str], ...]
 
 
 def collect(pick: Pick, arch: str) -> Found:
@@ -102,9 +104,10 @@ def _whole(known: Any, arch: str) -> tuple[Any, str, str]:
     """
     number = capability(arch)
     target = GPUTarget("cuda", number, 32)
-    names = vars(backends["nvidia"].compiler(target).parse_options({}))
+    usual = vars(backends["nvidia"].compiler(target).parse_options({}))
     given = known.metadata
-    options = {n: _hashable(getattr(given, n)) for n in names if hasattr(given, n)}
+    options = {n: _hashable(getattr(given, n)) for n in usual if hasattr(given, n)}
+    options["extern_libs"] = _here(options.get("extern_libs", ()), usual["extern_libs"])
     said = io.StringIO()
     knobs = triton.knobs
     with (
@@ -117,6 +120,15 @@ def _whole(known: Any, arch: str) -> tuple[Any, str, str]:
         except Exception as error:  # noqa: BLE001 - whatever stops it, the reason is shown
             return None, said.getvalue(), f"Triton can't assemble it for {arch}: {told(error)}"
     return made, said.getvalue(), ""
+
+
+def _here(given: Libraries, usual: Libraries) -> Libraries:
+    """Libraries of device code, those that came with a Triton gone since taken from this one.
+
+    Triton's cache outlives the environment that filled it, and keeps that one's paths.
+    """
+    own = dict(usual)
+    return tuple((n, path if Path(path).exists() else own.get(n, path)) for n, path in given)
 
 
 def _hashable(value: Any) -> Any:
