@@ -15,15 +15,18 @@ PLAIN = {
     "right": "empty steps triton_in_place",
 }
 """Some of each zoo, of every kind; the others are judged by `make test-full`."""
+SLOW = {"wrong": "rows_numba rows_triton", "right": "accuracy numba_right rows_triton"}
+"""Those that take half a minute each: by `make test-gallery`, and by `assay selftest verdict`."""
 
 
 def samples(kind: str) -> list[object]:
+    def marks(name: str) -> tuple[object, ...]:
+        if name in PLAIN[kind].split():
+            return ()
+        return (pytest.mark.gallery if name in SLOW[kind].split() else pytest.mark.full,)
+
     return [
-        pytest.param(
-            sample,
-            id=sample.path.stem,
-            marks=() if sample.path.stem in PLAIN[kind].split() else pytest.mark.full,
-        )
+        pytest.param(sample, id=sample.path.stem, marks=marks(sample.path.stem))
         for sample in zoo.samples(kind, HERE)
     ]
 

@@ -167,7 +167,7 @@ def test_noise_alone_is_never_called_slower(kind: str, count: int) -> None:
     assert set(words) <= {"same", "cannot tell"}
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_noise_alone_is_called_once_in_a_thousand_and_never_beyond_3_percent() -> None:
     """18,000 comparisons, as docs/compare.md tells of them."""
     called = 0

@@ -182,7 +182,7 @@ def anew(
         yield one.known, {"kernel": one.known, "cause": one.cause, "held_out": False, **said}
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 @pytest.mark.timeout(400)
 def test_every_cause_is_named_and_no_sound_kernel_is_advised(
     session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -68,7 +68,7 @@ def made(parameters: Parameters, batch: int, processors: int) -> tuple[Step, tor
     # processors: few, so that blocks have several digits; a batch with a tile that is not full.
     ("batch", "processors", "hostile"),
     [
-        pytest.param(7, 2, True, marks=pytest.mark.full),
+        pytest.param(7, 2, True, marks=pytest.mark.gallery),
         pytest.param(33, 3, False, marks=pytest.mark.gallery),
         pytest.param(70, 132, True, marks=pytest.mark.gallery),
     ],

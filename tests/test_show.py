@@ -264,9 +264,14 @@ def test_two_operations_become_one_kernel(session: Session) -> None:
     assert calls == ["aten.mul.Tensor", "aten.add.Tensor"]
 
 
-@pytest.mark.full
 @needs_tools
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_86", "sm_89", "sm_100", "sm_120"])
+@pytest.mark.parametrize(
+    "arch",
+    [
+        *(pytest.param(arch, marks=pytest.mark.full) for arch in ("sm_75", "sm_86", "sm_120")),
+        *(pytest.param(arch, marks=pytest.mark.gallery) for arch in ("sm_80", "sm_89", "sm_100")),
+    ],
+)
 @pytest.mark.parametrize("variant", ["triton", "cuda/vectorised", "numba"])
 def test_other_architectures(session: Session, variant: str, arch: str) -> None:
     found = shown(session, "square", variant, arch)

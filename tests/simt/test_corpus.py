@@ -20,14 +20,23 @@ QUICK = {
 }
 """Of each kind one, run in the plain tier."""
 MUTATED_QUICK = {"sum_tree_unrolled"}
+MUTATED_SLOW = {
+    *("softmax<float>", "layernorm", "cross_entropy", "matmul_registers", "last_block_sum"),
+    *("cub_radix_sort", "cub_reduce", "cub_scan", "batch_statistics", "scan_blelloch"),
+    *("numba softmax", "numba reduce_sum", "numba matmul", "numba scan", "triton layernorm"),
+}
+"""Those of many barriers, each a run of its own: more than five seconds in all."""
 PACKAGES = {"cuda": "cuda.bindings", "triton": "triton", "numba": "numba", "inductor": "triton"}
 
 
-def listed(entries: list[Entry], quick: set[str]) -> list[object]:
-    return [
-        pytest.param(e, id=e.name, marks=() if e.name in quick else (pytest.mark.full,))
-        for e in entries
-    ]
+def listed(entries: list[Entry], quick: set[str], slow: set[str] = frozenset()) -> list[object]:
+    def marks(name: str) -> tuple[object, ...]:
+        if name in quick:
+            return ()
+        return (pytest.mark.gallery if name in slow else pytest.mark.full,)
+
+    assert quick | slow <= {e.name for e in entries}
+    return [pytest.param(e, id=e.name, marks=marks(e.name)) for e in entries]
 
 
 def available(entry: Entry) -> None:
@@ -70,7 +79,7 @@ def test_right_in_any_order_of_warps_and_blocks(entry: Entry, order: int) -> Non
 MUTATED = [entry for entry in ENTRIES if entry.mutate]
 
 
-@pytest.mark.parametrize("entry", listed(MUTATED, MUTATED_QUICK))
+@pytest.mark.parametrize("entry", listed(MUTATED, MUTATED_QUICK, MUTATED_SLOW))
 def test_each_barrier_left_out_is_noticed_or_proven_redundant(entry: Entry) -> None:
     available(entry)
     found = mutants(entry)

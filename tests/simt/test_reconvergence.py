@@ -75,7 +75,12 @@ def test_programs(seed: int) -> None:
     check(seed)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("seed", range(2, 30))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(n, marks=pytest.mark.full if n < 10 else pytest.mark.gallery)
+        for n in range(2, 40)
+    ],
+)
 def test_many_programs(seed: int) -> None:
     check(seed)
