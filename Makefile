@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 .PHONY: try test test-full test-gallery test-gpu check docs bench bench-gpu clean
 
 try: $(READY)
-	$(BIN)/assay bench softmax --quick
+	$(BIN)/assay bench softmax --quick --case "rows=64 n=1025"
 
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal
