@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import pytest
 
 from assay.errors import AssayError
 from assay.processes import Child, Ended, ForkServer, TimedOut
+from assay.processes.channel import Channel
 from assay.processes.server import HARNESS_FAILED
 from assay.session import Session, Stopped
 
@@ -78,6 +81,17 @@ def test_messages_of_many_sizes_come_whole_and_in_order(started: Any) -> None:
         said = child.receive(30)
         assert said["number"] == number
         assert len(said["blob"]) == size
+
+
+def test_threads_that_send_at_once_send_whole_messages() -> None:
+    """A kernel may be launched from any thread, and each launch tells of itself."""
+    ours, theirs = (Channel(sock) for sock in socket.socketpair())
+    sizes = [3_000_000 + number for number in range(8)]
+    with ThreadPoolExecutor(len(sizes)) as pool, closing(ours), closing(theirs):
+        sent = [pool.submit(ours.send, blob=b"x" * size) for size in sizes]
+        came = [theirs.receive(30) for _ in sizes]
+        assert [one.result() for one in sent] == [None] * len(sizes)
+    assert sorted(len(message["blob"]) for message in came if message) == sizes
 
 
 @linux

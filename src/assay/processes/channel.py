@@ -5,6 +5,7 @@ from __future__ import annotations
 import select
 import socket
 import struct
+import threading
 import time
 from typing import Any
 
@@ -25,15 +26,17 @@ class Channel:
     def __init__(self, sock: socket.socket):
         self.sock = sock
         self._buffer = bytearray()
+        self._sending = threading.Lock()
 
     def fileno(self) -> int:
         return self.sock.fileno()
 
     def send(self, **message: Any) -> None:
-        """Sends one message. Raises Closed if nobody listens."""
+        """Sends one message, whole, from any thread. Raises Closed if nobody listens."""
         body = msgspec.msgpack.encode(message)
         try:
-            self.sock.sendall(HEAD.pack(len(body)) + body)
+            with self._sending:
+                self.sock.sendall(HEAD.pack(len(body)) + body)
         except OSError:  # gone, or ended by another thread
             raise Closed from None
 
