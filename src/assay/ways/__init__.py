@@ -64,6 +64,11 @@ class Job:
     def what(self) -> str:
         return f"{self.op.name} {self.variant.name}"
 
+    @property
+    def architecture(self) -> str:
+        """What it is compiled for: what the variant says, else what the run does."""
+        return self.variant.arch or self.arch
+
 
 @dataclass(frozen=True)
 class Loaded:

@@ -69,7 +69,7 @@ def _found(module: str) -> bool:
 
 def load(job: Job) -> Loaded:
     """Compiles the kernels that the launcher uses. Raises BuildError or LaunchError."""
-    recorder = Recorder(job.variant.arch or job.arch)
+    recorder = Recorder(job.architecture)
     job.dry_run(recorder)
     for launch in recorder.launches:
         check_geometry(launch)
@@ -81,7 +81,7 @@ def load(job: Job) -> Loaded:
         facts = built.facts[launch.name]
         check_shared(launch, facts.shared_bytes, facts.arch)
     kernels = tuple(_with_geometry(built.facts[name], recorder.launches, name) for name in names)
-    handle: Any = Recorder(job.variant.arch or job.arch)
+    handle: Any = Recorder(job.architecture)
     if job.device.startswith("cuda"):
         handle = module(built, job)
     elif job.watch is not None:
@@ -124,7 +124,7 @@ class Built:
 def compile_source(source: Path, names: list[str], job: Job, arch: str = "") -> Built:
     """A cubin with these kernels, from the cache or by NVRTC. Raises BuildError."""
     folders = [source.parent, *(Path(f) for f in job.variant.include), INCLUDE, *toolkit_headers()]
-    arch = arch or job.variant.arch or job.arch
+    arch = arch or job.architecture
     # Code for the debugger carries its lines already.
     own = [f for f in FLAGS if f != "-lineinfo" or DEBUG not in job.variant.flags]
     flags = [*own, *job.variant.flags]
@@ -306,7 +306,7 @@ class Watched:
     def __init__(self, built: Built, job: Job):
         self._job = job
         self.type = type_of
-        self.arch = job.variant.arch or job.arch
+        self.arch = job.architecture
         self._built = {self.arch: built}
 
     def __getitem__(self, name: str) -> Any:
