@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import assay
+from assay.errors import AssayError
 from assay.verdict.binades import beside, spread_out
 from assay.verdict.budget import CLASSES, ROUNDOFF, Expected, arithmetic, expect
 from assay.verdict.compare import shares, values, within
@@ -523,3 +524,16 @@ def test_a_few_results_that_cancel_may_be_rounded_in_another_order() -> None:
         honest = root * (dy - (x * root) * ((x * root) * dy))
         assert right(honest, expected, (x, dy)), seed
         assert not right(honest * 1.5, expected, (x, dy)), seed
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_floats_of_8_bits_come_in_and_go_out_as_bits_or_wider(dtype: torch.dtype) -> None:
+    x = draw(3, 5, 7).to(dtype)
+    with pytest.raises(AssayError, match=rf"{str(dtype)[6:]} is not judged.*as uint8 .*float32"):
+        known(lambda x: x.T.contiguous(), x)
+    doubled = known(lambda x: x.to(torch.get_default_dtype()) * 2, x)
+    assert right(x.float() * 2, doubled, (x,))
+    assert not right(x.float() * 2.1, doubled, (x,))
+    turned = known(lambda x: x.T.contiguous().view(torch.uint8), x)
+    assert right(x.view(torch.uint8).T.contiguous(), turned, (x,))
+    assert not right(x.view(torch.uint8).T.flip(0).contiguous(), turned, (x,))

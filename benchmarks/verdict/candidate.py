@@ -21,7 +21,7 @@ from assay.inputs import inputs_of
 from assay.op import Op
 from assay.target import Target, load_op
 from assay.types import Case
-from assay.verdict.budget import output_specs
+from assay.verdict.reference import output_specs
 
 from .peers import PEERS, SEEDS, Peer
 

@@ -35,7 +35,7 @@ from assay.session import Session
 from assay.target import load_op, parse
 from assay.types import Case, Row
 from assay.verdict import judge
-from assay.verdict.budget import clone, output_specs, outputs_of, widen
+from assay.verdict.reference import clone, output_specs, outputs_of, widen
 
 VARIANTS = ("eager", "compiled", "cpp")
 REPEATS = 2

@@ -24,7 +24,7 @@ from .inputs import inputs_of
 from .op import Op, Variant
 from .target import Target, load
 from .types import Case, Scalar
-from .verdict.budget import output_specs
+from .verdict.reference import output_specs
 
 POISON = 0xFF
 """What outputs hold before a run: NaN in every float format, -1 in every integer."""

@@ -14,7 +14,7 @@ import torch
 from ..errors import NotRun
 from ..faults import told
 from ..gradient import differentiable
-from ..verdict.budget import widen
+from ..verdict.reference import widen
 from .forward import REPEATS, spread
 from .subject import Subject, Wrong, beyond, copies, layouts, listed
 

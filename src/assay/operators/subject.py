@@ -12,7 +12,8 @@ import torch
 from ..errors import AssayError
 from ..hostile import LAYOUTS, applies
 from ..op import parameters
-from ..verdict.budget import ROUNDOFF, clone, widen
+from ..verdict.budget import ROUNDOFF
+from ..verdict.reference import clone, widen
 from .define import TorchOp
 
 STRIDED = ("transposed", "stepped", "expanded", "broadcast")

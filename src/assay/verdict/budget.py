@@ -23,21 +23,20 @@ perturbation of x shows that.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from ..errors import AssayError, OpError
-from ..faults import told
-from ..inputs import dtype_name, dtype_of, to_meta
+from ..errors import OpError
+from ..inputs import dtype_name
 from ..op import Op
 from .binades import Compared, beside, binade, missed, needed, of_largest, spread_out
 from .chunks import add_in_square, all_within, largest_share, root_mean, summed
 from .perturb import ROUNDOFF, nudge, perturb
 from .reductions import watching
+from .reference import clone, default_float64, outputs_of, widen
 
 CLASSES = {
     "float64": 2.0**-53,
@@ -203,8 +202,15 @@ def expect(op: Op, inputs: tuple[Any, ...], specs: list[tuple[Any, torch.dtype]]
 
 
 def truth_of(op: Op, inputs: tuple[Any, ...], specs: list[tuple[Any, torch.dtype]]) -> Truth:
-    """The reference in float64. Raises as `expect`."""
-    with torch.no_grad(), _default_float64(), watching(op) as watch:
+    """The reference in float64. Raises as `expect`, and for an output in 8 bits."""
+    for _, dtype in specs:
+        if dtype.is_floating_point and dtype not in ROUNDOFF:
+            raise OpError(
+                f"{op.name}: an output in {dtype_name(dtype)} is not judged: torch moves it and "
+                "computes nothing in it; return its bits as uint8 where they are to be exact, or "
+                "the values in float32 before they are rounded"
+            )
+    with torch.no_grad(), default_float64(), watching(op) as watch:
         outputs = outputs_of(op, [widen(x) for x in inputs])
     if watch.low:
         raise OpError(
@@ -218,7 +224,7 @@ def truth_of(op: Op, inputs: tuple[Any, ...], specs: list[tuple[Any, torch.dtype
 def budgeted(op: Op, inputs: tuple[Any, ...], truth: Truth) -> Expected:
     """How far from the truth for these inputs rounding may lead."""
     outputs = truth.outputs
-    with torch.no_grad(), _default_float64():
+    with torch.no_grad(), default_float64():
         moved = _moves(op, inputs, list(outputs))
     lost = 2.0**-50 * _largest(inputs)
     first = Expected(outputs, moved, truth.dtypes, truth.terms, truth.dots, {}, 1.0, None, lost)
@@ -352,7 +358,7 @@ def _nearby(
     for draw in range(AGAIN):
         near = [perturb(x, DRAWS + draw, nudge(x)) for x in here]
         try:
-            with torch.no_grad(), _default_float64():
+            with torch.no_grad(), default_float64():
                 truths = outputs_of(op, [widen(x) for x in near])
             with torch.no_grad():
                 eager = outputs_of(op, near)
@@ -363,88 +369,3 @@ def _nearby(
         there = replace(first, truth=tuple(truths), moved=moved, cache={})
         made.append(_compared(there, eager, roundoff))
     return made
-
-
-def outputs_of(op: Op, inputs: list[Any]) -> list[torch.Tensor]:
-    """The reference's outputs as a list. Raises OpError if it raises or they are no tensors."""
-    _seed()
-    try:
-        made = op.reference(*inputs)
-    except (AssayError, torch.cuda.OutOfMemoryError):
-        raise
-    except Exception as error:
-        dtypes = " ".join(dtype_name(x.dtype) for x in inputs if isinstance(x, torch.Tensor))
-        raise OpError(f"{op.name}: the reference, on {dtypes}: {told(error)}") from error
-    outputs = list(made) if isinstance(made, (tuple, list)) else [made]
-    for index, value in enumerate(outputs):
-        if not isinstance(value, torch.Tensor):
-            raise OpError(
-                f"{op.name}: output {index} of the reference is a {type(value).__name__}; "
-                "a reference returns a tensor, or a tuple of tensors"
-            )
-    return outputs
-
-
-def _seed() -> None:
-    """As torch.manual_seed(0), which takes a millisecond for devices that were never used."""
-    torch.default_generator.manual_seed(0)
-    if torch.cuda.is_initialized():
-        torch.cuda.manual_seed_all(0)
-
-
-def clone(value: Any) -> Any:
-    return value.clone() if isinstance(value, torch.Tensor) else value
-
-
-def widen(value: Any) -> Any:
-    """A float tensor in float64, a complex one in complex128; anything else as it is."""
-    if not isinstance(value, torch.Tensor):
-        return value
-    wide = torch.complex128 if value.is_complex() else torch.float64
-    # A copy even of what is wide already: a reference may work in place.
-    return value.to(wide, copy=True) if value.dtype in ROUNDOFF else value.clone()
-
-
-@contextmanager
-def _default_float64() -> Iterator[None]:
-    """So that 1/2 of integers, or torch.ones(3), is float64 in the reference."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
-
-
-def output_specs(op: Op, inputs: tuple[Any, ...], case: Any) -> list[tuple[tuple[int, ...], Any]]:
-    """Shape and dtype of each output, by the Op's word or by what the reference gives."""
-    from ..op import call_with
-
-    if op.outputs is not None:
-        said = call_with(op.outputs, case.values, f"{op.name}: outputs")
-        return [(tuple(shape), dtype_of(dtype)) for shape, dtype in said]
-    with torch.no_grad():
-        try:
-            made = outputs_of(op, [clone(x) for x in inputs])
-        except OpError as error:  # no such operation for this dtype here? Its shape may be known
-            made = _without_values(op, inputs, error)
-    return [(tuple(int(s) for s in t.shape), t.dtype) for t in made]
-
-
-def _without_values(op: Op, inputs: tuple[Any, ...], error: OpError) -> list[torch.Tensor]:
-    """The reference's outputs on tensors that hold no values; else raises the first error."""
-    try:
-        with torch.device("meta"):
-            return outputs_of(op, [to_meta(x) for x in inputs])
-    except OpError as why:
-        if "device" not in str(why):  # else it has tensors of its own, such as constants
-            raise error from None
-    # Imported only here: it brings torch._dynamo, which would be half of a child's life.
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-        fakes = [mode.from_tensor(x) if isinstance(x, torch.Tensor) else x for x in inputs]
-        try:
-            return outputs_of(op, fakes)
-        except OpError:
-            raise error from None

@@ -14,7 +14,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..op import Op
-from .budget import outputs_of, widen
+from .reference import outputs_of, widen
 
 MOST_STEPS = 4096
 """Terms that are added one by one; of more, neighbours are first added exactly."""

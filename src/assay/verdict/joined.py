@@ -14,7 +14,7 @@ from ..gradient import Gradient, differentiable
 from ..inputs import inputs_of
 from ..op import Op
 from ..types import Case, Verdict
-from .budget import outputs_of, widen
+from .reference import outputs_of, widen
 
 ALLOWED = 1e-10
 """Most that formula and autograd may differ by, relative to the largest gradient of that input.

@@ -15,8 +15,9 @@ import torch
 
 from ..errors import OpError
 from ..op import Op
-from .budget import ROUNDOFF, Expected, clone, outputs_of
+from .budget import ROUNDOFF, Expected
 from .emulate import with_poorer, with_rounded_inputs
+from .reference import clone, outputs_of
 
 Outputs = list[torch.Tensor]
 

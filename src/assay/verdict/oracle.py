@@ -26,7 +26,7 @@ from ..op import Op, supported
 from ..processes.channel import Channel
 from ..target import Target, load_op
 from ..types import Case, Verdict
-from .budget import Expected, Truth, arithmetic, budgeted, clone, output_specs, truth_of
+from .budget import Expected, Truth, arithmetic, budgeted, truth_of
 from .buffers import Received
 from .compare import form, memory, poison_left, received, same_bits, same_values, unchanged, values
 from .honest import kept, not_waiting, spread, unfinished, unsound
@@ -34,6 +34,7 @@ from .joined import as_gradient, check_formula
 from .picture import beyond, pictured
 from .precision import class_of, explained
 from .protocol import Ran
+from .reference import clone, output_specs
 from .room import kept_bytes, tidy
 from .strength import strengths
 from .tamper import taken

@@ -18,9 +18,10 @@ from ..errors import OpError
 from ..inputs import Make, inputs_of
 from ..op import Op, supported
 from ..types import Case, Strength
-from .budget import ROUNDOFF, Expected, arithmetic, clone, expect, output_specs
+from .budget import ROUNDOFF, Expected, arithmetic, expect
 from .compare import within
 from .mutants import Mutant, Outputs, Right, mutants
+from .reference import clone, output_specs
 from .zoo import size_names
 
 MOST = 1 << 20

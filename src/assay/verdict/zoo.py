@@ -21,8 +21,9 @@ from ..hostile import CONTIGUOUS, LAYOUTS, SIZE, VALUES, applies
 from ..inputs import inputs_of
 from ..op import KINDS, Op
 from ..types import Case, Scalar
-from .budget import Expected, arithmetic, clone, output_specs, outputs_of
+from .budget import Expected, arithmetic
 from .compare import within
+from .reference import clone, output_specs, outputs_of
 
 SIZES = (0, 1, 13, 65, 257, 1025)
 """None, one, primes, just above powers of two."""
