@@ -281,8 +281,16 @@ def cheat(x):
 }
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("name", TIMED)
+OF_EACH_KIND = ("clock", "content", "pointer", "raises_late", "right_in_the_end")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.full if name in OF_EACH_KIND else pytest.mark.gallery)
+        for name in TIMED
+    ],
+)
 def test_what_cheats_in_timed_calls_is_named_and_the_rest_timed(judge: Judge, name: str) -> None:
     code, word, part = TIMED[name]
     rows = judge(HEAD + code + HONEST, timed=True, quick=True, zoo=False)

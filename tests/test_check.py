@@ -15,8 +15,11 @@ PLAIN = {
     "right": "empty steps triton_in_place",
 }
 """Some of each zoo, of every kind; the others are judged by `make test-full`."""
-SLOW = {"wrong": "rows_numba rows_triton", "right": "accuracy numba_right rows_triton"}
-"""Those that take half a minute each: by `make test-gallery`, and by `assay selftest verdict`."""
+SLOW = {
+    "wrong": "rows_numba rows_triton hostile_values cheats_cpp",
+    "right": "accuracy numba_right rows_triton unusual sums_cuda scalars cpp_right",
+}
+"""Those that take the longest: by `make test-gallery`, and by `assay selftest verdict`."""
 
 
 def samples(kind: str) -> list[object]:

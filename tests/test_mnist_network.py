@@ -75,7 +75,7 @@ def test_gradients_of_the_whole_network_are_those_of_autograd(few, sizes, dtype,
     assert loss == pytest.approx(stepped(twin, few.train, order)[0], rel=1e-6)
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_a_step_of_the_gpu_is_that_of_autograd_by_its_compiled_code(few):
     """The whole network by the naive CUDA, each kernel translated and run on the CPU."""
     parameters, order = initial(SMALL, 3, "float64"), torch.arange(4)
@@ -205,7 +205,7 @@ def test_a_damaged_checkpoint_is_refused_by_name(few, tmp_path):
     assert not list(tmp_path.glob("*.part"))
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_a_killed_training_goes_on_bit_for_bit(tmp_path):
     """SIGKILL at any moment: the checkpoint is whole, and the end is that of one run."""
 

@@ -56,7 +56,7 @@ def available(entry: Entry) -> None:
             pytest.skip("mma.h needs nvidia-cuda-crt, which is not installed")
 
 
-@pytest.mark.parametrize("entry", listed(list(ENTRIES), QUICK))
+@pytest.mark.parametrize("entry", listed(list(ENTRIES), QUICK, {"wmma_half"}))
 def test_right_without_a_fault(entry: Entry) -> None:
     available(entry)
     ran = run(entry)
