@@ -54,6 +54,7 @@ def test_json_prints_rows_alone_and_the_run_keeps_them(tmp_path: Path) -> None:
     assert (tmp_path / ".assay" / ".gitignore").read_text() == "*\n"
 
 
+@pytest.mark.full
 def test_a_table_says_what_is_wrong_and_what_to_do_next(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(WRONG)
     done = assay(tmp_path, "check", "mine.py", "-k", "eager*")
@@ -91,6 +92,7 @@ def test_an_error_at_import_names_the_file_and_line(tmp_path: Path) -> None:
     assert "mine.py:3: ZeroDivisionError" in done.stderr
 
 
+@pytest.mark.full
 def test_ctrl_c_keeps_what_was_judged_and_leaves_no_process(tmp_path: Path) -> None:
     slow = OP + (
         '\n@op.variant("eager/slow")\ndef slow(x):\n    import time\n'

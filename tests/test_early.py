@@ -71,6 +71,7 @@ def test_such_launches_are_not_replayed():
     assert "before the one in front of it has ended" in why
 
 
+@pytest.mark.full
 def test_on_a_cpu_one_kernel_follows_the_other(tmp_path: Path):
     from assay.simt import Watch
 

@@ -248,6 +248,7 @@ def test_what_it_is_asked_wrongly(given: dict, why: str) -> None:
         command.run(Options(**given))
 
 
+@pytest.mark.full
 def test_a_target_whose_accesses_cannot_be_counted_keeps_its_geometry(
     session: Session, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

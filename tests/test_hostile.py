@@ -93,6 +93,7 @@ def test_only_a_variant_that_says_it_takes_any_layout_is_asked_for_them(judge):
     assert "x.stride()" in advice
 
 
+@pytest.mark.full
 def test_sizes_alignment_and_emptiness_show(judge):
     rows = judge(BLIND.format(name="sizes", more="") + SIZES, zoo=True)
     sized = [r for r in rows if r.case.zoo == "size"]

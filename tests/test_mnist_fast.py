@@ -148,6 +148,7 @@ def test_the_back_end_has_the_phases_of_a_network(few):
     assert len(watch.programs) == len(kernels.NAMES)
 
 
+@pytest.mark.full
 def test_every_kernel_fits_beside_another_block():
     """Two blocks of 256 threads share 64 K registers and 227 KB; hardly anything is spilled."""
     found = kernels.facts()

@@ -15,14 +15,8 @@ def test_the_modules_are_those_of_the_network():
     assert used == set(MODULES) - {"training"}
 
 
-QUICK = ("relu",)
-"""Judged in the plain tier; `make test-full` judges all."""
-
-
-@pytest.mark.parametrize(
-    "module",
-    [pytest.param(m, marks=() if m in QUICK else pytest.mark.full) for m in MODULES],
-)
+@pytest.mark.full
+@pytest.mark.parametrize("module", MODULES)
 def test_a_layer_is_right_on_the_cpu(judge, module):
     rows = judge(f"assay.mnist.layers.{module}", variants=("cpp",))
     names = {"load_batch", "sgd_step"} if module == "training" else {module, f"{module}_grad"}

@@ -303,6 +303,7 @@ def test_a_server_that_is_gone_is_named() -> None:
 
 
 @linux
+@pytest.mark.full
 def test_stop_ends_what_others_wait_for(tmp_path: Path) -> None:
     """Ctrl-C: the main thread stops the session while workers wait for their children."""
     heard: list[BaseException] = []

@@ -164,6 +164,7 @@ def test_the_seconds_of_the_compiler_are_no_time_of_a_run(judge: Judge, tmp_path
     assert row.build is not None
 
 
+@pytest.mark.full
 def test_a_kernel_that_is_made_anew_again_and_again_is_ended(judge: Judge, tmp_path: Path) -> None:
     """Each making is building, between runs; all runs of a case together have one deadline."""
     (tmp_path / "twice.cu").write_text(

@@ -214,6 +214,7 @@ def words(rows: Any) -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.full
 def test_edits_are_judged_anew_and_nothing_else_is(drive: Drive) -> None:
     driven = drive("eager", "python*", n=100)
     events, rows = driven.done()

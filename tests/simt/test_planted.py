@@ -7,7 +7,7 @@ import importlib.util
 import pytest
 from planted import ORDER, PLANTED, Planted, outcome, run
 
-QUICK = {"store_beyond", "no_wait", "no_barrier_in_loop", "two_branches", "embrace"}
+QUICK = {"store_beyond", "no_wait", "two_branches", "embrace"}
 PACKAGES = {"cuda": "cuda.bindings", "triton": "triton", "numba": "numba"}
 
 
