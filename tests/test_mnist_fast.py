@@ -92,7 +92,7 @@ def test_the_gradients_of_the_fast_step_are_those_of_autograd(few, batch, proces
     assert torch.equal(step.flat, flattened(parameters, "cpu")), "kept, and nothing updated"
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 @pytest.mark.usefixtures("in_cpp")
 @pytest.mark.timeout(600)
 def test_steps_follow_one_another_without_the_host(few):
