@@ -62,16 +62,13 @@ def made(parameters: Parameters, batch: int, processors: int) -> tuple[Step, tor
     return Step(handle, flat, gradients, batch, processors), gradients, watch
 
 
+@pytest.mark.gallery
 @pytest.mark.usefixtures("in_cpp")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     # processors: few, so that blocks have several digits; a batch with a tile that is not full.
     ("batch", "processors", "hostile"),
-    [
-        pytest.param(7, 2, True, marks=pytest.mark.gallery),
-        pytest.param(33, 3, False, marks=pytest.mark.gallery),
-        pytest.param(70, 132, True, marks=pytest.mark.gallery),
-    ],
+    [(7, 2, True), (33, 3, False), (70, 132, True)],
 )
 def test_the_gradients_of_the_fast_step_are_those_of_autograd(few, batch, processors, hostile):
     parameters = started(hostile)
