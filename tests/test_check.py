@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tiers import tier
 
 from assay.selftest import judging, zoo
 
@@ -23,13 +24,9 @@ SLOW = {
 
 
 def samples(kind: str) -> list[object]:
-    def marks(name: str) -> tuple[object, ...]:
-        if name in PLAIN[kind].split():
-            return ()
-        return (pytest.mark.gallery if name in SLOW[kind].split() else pytest.mark.full,)
-
+    plain, slow = PLAIN[kind].split(), SLOW[kind].split()
     return [
-        pytest.param(sample, id=sample.path.stem, marks=marks(sample.path.stem))
+        pytest.param(sample, id=sample.path.stem, marks=tier(sample.path.stem, plain, slow))
         for sample in zoo.samples(kind, HERE)
     ]
 

@@ -8,6 +8,7 @@ import pytest
 from corpus import ENTRIES, run, wrong
 from kernels.entry import Entry
 from mutants import mutants, unproven
+from tiers import tier
 
 QUICK = {
     "copy_float4",
@@ -30,13 +31,8 @@ PACKAGES = {"cuda": "cuda.bindings", "triton": "triton", "numba": "numba", "indu
 
 
 def listed(entries: list[Entry], quick: set[str], slow: set[str] = frozenset()) -> list[object]:
-    def marks(name: str) -> tuple[object, ...]:
-        if name in quick:
-            return ()
-        return (pytest.mark.gallery if name in slow else pytest.mark.full,)
-
     assert quick | slow <= {e.name for e in entries}
-    return [pytest.param(e, id=e.name, marks=marks(e.name)) for e in entries]
+    return [pytest.param(e, id=e.name, marks=tier(e.name, quick, slow)) for e in entries]
 
 
 def available(entry: Entry) -> None:

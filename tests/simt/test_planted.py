@@ -6,16 +6,14 @@ import importlib.util
 
 import pytest
 from planted import ORDER, PLANTED, Planted, outcome, run
+from tiers import tier
 
 QUICK = {"store_beyond", "no_wait", "two_branches", "embrace"}
 PACKAGES = {"cuda": "cuda.bindings", "triton": "triton", "numba": "numba"}
 
 
 def listed(entries: tuple[Planted, ...]) -> list[object]:
-    return [
-        pytest.param(p, id=p.name, marks=() if p.name in QUICK else (pytest.mark.full,))
-        for p in entries
-    ]
+    return [pytest.param(p, id=p.name, marks=tier(p.name, QUICK)) for p in entries]
 
 
 def available(planted: Planted) -> None:
