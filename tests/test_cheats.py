@@ -293,7 +293,7 @@ OF_EACH_KIND = ("clock", "content", "pointer", "raises_late", "right_in_the_end"
 )
 def test_what_cheats_in_timed_calls_is_named_and_the_rest_timed(judge: Judge, name: str) -> None:
     code, word, part = TIMED[name]
-    rows = judge(HEAD + code + HONEST, timed=True, quick=True, zoo=False)
+    rows = judge(HEAD + code + HONEST, timed=True, quick=True)
     row = only(rows, "eager/cheat")
     assert row.timing is None
     assert row.outcome == "fail", (row.word, row.reason, row.not_timed)

@@ -16,7 +16,7 @@ SLOW = 2e-3
 
 
 class Contents:
-    """Counts what was drawn, and knows whether that was just now."""
+    """Knows what was drawn last, and whether that was just now."""
 
     def __init__(self) -> None:
         self.seed, self.just_drawn = 0, False
@@ -36,8 +36,7 @@ def confirm(contents: Contents, call: Callable[[], None]) -> None:
         call=call,
         guarded=lambda state, noted, work: work(),
     )
-    noted = SimpleNamespace(check=lambda: None)
-    last = Last(None, None, [member], contents, None, noted)
+    last = Last(None, None, [member], contents, None, None)
     last._confirm(member, [SLOW], [SLOW / 100])
 
 

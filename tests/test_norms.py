@@ -60,7 +60,7 @@ PLANES = {"op": "batchnorm2d", "first": ":, :, 0, 0", "case": "b=3, c=6, h=14, w
 def test_a_part_that_begins_far_from_its_mean_keeps_its_digits(
     judge: Callable[..., list[Row]], parts: dict[str, str]
 ) -> None:
-    (row,) = [r for r in judge(FIRST_IS_FAR.format(**parts), variants=("cuda*",), zoo=False)]
+    (row,) = [r for r in judge(FIRST_IS_FAR.format(**parts), variants=("cuda*",))]
     assert (row.word, row.reason) == ("right", "")
     assert row.verdict is not None
     assert row.verdict.worst is not None

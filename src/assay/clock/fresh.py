@@ -70,8 +70,8 @@ class Last:
         return int(answer["seed"])
 
     def _confirm(self, member: Member, new: list[float], again: list[float]) -> None:
-        """The same values are drawn anew before the second call too: whoever has just worked that
-        long is the first whom a busy machine interrupts."""
+        # The same values are drawn anew before the second call too: whoever has just worked that
+        # long is the first whom a busy machine interrupts.
         for _ in range(MORE):
             seed = secrets.randbits(31)
             for seconds in (new, again):
