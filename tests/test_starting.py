@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import importlib
+import re
 import weakref
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -17,8 +18,7 @@ from cuda.bindings import driver
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay import hardware
-from assay.errors import LaunchError, NotSupported
+from assay.errors import LaunchError
 from assay.faults import poisons_process, word_of
 from assay.types import Compiled
 from assay.ways import cuda_module
@@ -38,6 +38,20 @@ class Gpu:
     says: list[Any] = field(default_factory=list)
     current: int = 0
     woken: int = 0
+    cluster: int = 0
+    """Blocks of a cluster, as the kernel was compiled."""
+    allowed: list[tuple[Any, int]] = field(default_factory=list)
+
+    def attribute(self, name: Any, handle: Any, device: Any) -> tuple[Any, int]:
+        names = driver.CUfunction_attribute
+        assert name == names.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH
+        return OK, self.cluster
+
+    def allow(self, name: Any, value: int, handle: Any, device: Any) -> tuple[Any]:
+        if self.says:
+            return (self.says.pop(),)
+        self.allowed.append((name, value))
+        return (OK,)
 
     def launch(self, handle: Any, *rest: Any) -> tuple[Any]:
         if self.says:
@@ -57,6 +71,8 @@ class Gpu:
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
     made = Gpu()
     monkeypatch.setattr(driver, "cuLaunchKernel", made.launch)
+    monkeypatch.setattr(driver, "cuKernelGetAttribute", made.attribute)
+    monkeypatch.setattr(driver, "cuKernelSetAttribute", made.allow)
     monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: made.current, raising=False)
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda i: 70 + i, raising=False)
     monkeypatch.setattr(Module, "_load", lambda self, built: None)
@@ -159,40 +175,49 @@ def test_what_the_driver_says_is_the_verdict(gpu: Gpu, k: Module, status: str, w
     assert poisons_process(word)
 
 
-def test_a_piece_that_a_block_has_no_room_for_is_refused_by_name() -> None:
-    """A GPU of the desk has 99 KB a block, where the row of a cluster may want 208."""
-    x = torch.empty(2, 300_000, device="meta")
-    recorder = Recorder("sm_90")
-    softmax.by_cuda_cluster(recorder, torch.empty_like(x), x, 32)
-    (launch,) = recorder.launches
-    assert launch.grid == (2 * 8, 1, 1)
-    assert launch.shared * 8 >= x.shape[1] * 4
-    with pytest.raises(NotSupported, match=r"on sm_120 has room for 99,328: use cuda/held"):
-        softmax.by_cuda_cluster(Recorder("sm_120"), torch.empty_like(x), x, 32)
-    x, recorder = torch.empty(2, 100_003, device="meta"), Recorder("sm_120")
-    softmax.by_cuda_cluster(recorder, torch.empty_like(x), x, 128)
-    assert recorder.launches[0].grid == (2 * 8, 1, 1), "more blocks, where fewer have no room"
-
-
-@pytest.mark.parametrize("kilobytes", [32, 128])
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
-@given(size=st.integers((32 << 10) + 8, 8 * (208 << 10)))
-@settings(max_examples=60, deadline=None, database=None)
-def test_the_pieces_of_a_cluster_hold_the_row_and_fit(
-    kilobytes: int, dtype: torch.dtype, size: int
+def test_clusters_of_more_blocks_than_every_gpu_has_room_for_are_asked_for_once(
+    gpu: Gpu, k: Module
 ) -> None:
-    n = size // dtype.itemsize
+    gpu.cluster = 16
+    for n in (7, 8):
+        k["k"](grid=32, block=64)(Pointer(), n, 1.5)
+        k["k"](grid=16, block=64)(Pointer(), n, 1.5)
+    wide = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+    assert gpu.allowed == [(wide, 1)]
+
+
+def test_clusters_of_eight_blocks_need_no_leave(gpu: Gpu, k: Module) -> None:
+    gpu.cluster = 8
+    k["k"](grid=32, block=64)(Pointer(), 7, 1.5)
+    assert gpu.allowed == []
+
+
+def test_large_clusters_that_are_refused_are_told(gpu: Gpu, k: Module) -> None:
+    gpu.cluster, gpu.says = 16, [driver.CUresult.CUDA_ERROR_INVALID_VALUE]
+    with pytest.raises(LaunchError, match="clusters of 16 blocks are refused: CUDA_ERROR_INVALID"):
+        k["k"](grid=32, block=64)(Pointer(), 7, 1.5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@given(n=st.integers(softmax.LEAST_ROW + 1, 16 * 256 * 96))
+@settings(max_examples=60, deadline=None, database=None)
+def test_the_pieces_of_a_cluster_hold_the_row(dtype: torch.dtype, n: int) -> None:
+    assert softmax.clusterable(n, str(dtype).removeprefix("torch.")) is True
     x, recorder = torch.empty(3, n, dtype=dtype, device="meta"), Recorder("sm_90")
-    softmax.by_cuda_cluster(recorder, torch.empty_like(x), x, kilobytes)
+    softmax.by_cuda_cluster(recorder, torch.empty_like(x), x)
     (launch,) = recorder.launches
-    threads, cluster, each = launch.block[0], launch.grid[0] // 3, launch.args[-1]
-    assert cluster in softmax.CLUSTERS
-    assert cluster * each >= n
-    assert each * dtype.itemsize == launch.shared
-    assert launch.shared % 128 == 0
-    assert launch.shared + softmax.CLUSTER_STATIC <= hardware.shared_of("sm_90")
-    assert launch.shared <= 64 * threads * 16, "CHUNKS in softmax_cluster.cu"
-    assert threads >= cluster
+    found = re.search(r", (\d+), (\d+), (\d+), (\d+), (\w+)>$", launch.name)
+    assert found is not None
+    threads, vectors, cluster, together, whole = found.groups()
+    width, each = 16 // dtype.itemsize, launch.args[-1]
+    assert launch.grid == (3 * int(cluster), 1, 1)
+    assert int(cluster) in softmax.CLUSTERS
+    assert each % width == 0, "whole vectors, so that the next piece begins at one"
+    assert int(cluster) * each >= n
+    assert int(threads) * int(vectors) * width >= each
+    assert (whole == "true") == (n % width == 0)
+    assert int(threads) // 32 * int(cluster) <= 32 * 4, "sums that a lane reads"
+    assert int(together) * int(threads) * int(vectors) * width <= 50_000, "registers of all blocks"
 
 
 def test_what_launches_goes_at_once_with_the_last_who_holds_it(gpu: Gpu, k: Module) -> None:

@@ -85,6 +85,17 @@ __device__ __forceinline__ accumulator<T> exponential_for(accumulator<T> v) {
   }
 }
 
+// e**d of a difference d = a - b that was rounded when it was taken: by up to half a unit in its last
+// place, which moves the result by |d| 2^-25 of itself. So by hardware for float too: the product
+// with log2(e) moves it by no more than that, and ex2 itself by 2^-22. Below 2^-126 it is 0.
+template <typename T>
+__device__ __forceinline__ accumulator<T> exponential_of_difference(accumulator<T> d) {
+  if constexpr (sizeof(T) == 8)
+    return exponential(d);
+  else
+    return power_of_two(d * 1.44269504f);
+}
+
 // Hardware's reciprocal: 0 where it would be below 2^-126.
 __device__ __forceinline__ float reciprocal(float v) {
   float inverse;
@@ -130,9 +141,107 @@ template <int N, typename T>
 __device__ __forceinline__ Vec<T, N> load(const T* p) {
   return *reinterpret_cast<const Vec<T, N>*>(p);
 }
-template <int N, typename T>
+// To global memory. 8 and 16 bytes are written as words by one instruction, spelled out: what the
+// compiler makes of eight halves of a struct is at times eight stores, and at times four. ONCE: what
+// is written leaves the L2 cache first, to what will be read again (PTX ISA, st.cs).
+template <bool ONCE = false, int N, typename T>
 __device__ __forceinline__ void store(T* p, const Vec<T, N>& v) {
-  *reinterpret_cast<Vec<T, N>*>(p) = v;
+  if constexpr (sizeof(v) < 8) {
+    *reinterpret_cast<Vec<T, N>*>(p) = v;
+  } else {
+    unsigned w[sizeof(v) / 4];
+    memcpy(w, &v, sizeof(v));
+    const auto at = __cvta_generic_to_global(p);
+    if constexpr (sizeof(v) == 8)
+      asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(at), "r"(w[0]), "r"(w[1]) : "memory");
+    else if constexpr (ONCE)
+      asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(w[0]), "r"(w[1]),
+                   "r"(w[2]), "r"(w[3])
+                   : "memory");
+    else
+      asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(w[0]), "r"(w[1]),
+                   "r"(w[2]), "r"(w[3])
+                   : "memory");
+  }
+}
+
+// N values in T's accumulator, which were loaded as T or will be stored as T.
+template <typename T, int N>
+struct Wide {
+  accumulator<T> data[N];
+  __device__ __forceinline__ accumulator<T>& operator[](int i) { return data[i]; }
+  __device__ __forceinline__ const accumulator<T>& operator[](int i) const { return data[i]; }
+};
+
+// Two halves in a word. Taken out of it one by one, each would cost a register and an instruction
+// more: the compiler keeps a half in a word of its own.
+template <typename T>
+inline constexpr bool paired = false;
+template <>
+inline constexpr bool paired<__half> = true;
+template <>
+inline constexpr bool paired<__nv_bfloat16> = true;
+
+__device__ __forceinline__ float2 pair_of(unsigned word, __half) {
+  __half2 pair;
+  memcpy(&pair, &word, sizeof(pair));
+  return __half22float2(pair);
+}
+__device__ __forceinline__ float2 pair_of(unsigned word, __nv_bfloat16) {
+  return make_float2(__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u));
+}
+__device__ __forceinline__ unsigned word_of(float low, float high, __half) {
+  const __half2 pair = __floats2half2_rn(low, high);
+  unsigned word;
+  memcpy(&word, &pair, sizeof(word));
+  return word;
+}
+__device__ __forceinline__ unsigned word_of(float low, float high, __nv_bfloat16) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+  unsigned word;
+  memcpy(&word, &pair, sizeof(word));
+  return word;
+}
+
+// 16 bytes as they lie in memory, and the values of T in them.
+using Raw = Vec<unsigned, 4>;
+template <typename T>
+__device__ __forceinline__ Wide<T, widest<T>> widen(const Raw& raw) {
+  Wide<T, widest<T>> wide;
+  if constexpr (paired<T>) {
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      const float2 pair = pair_of(raw[w], T());
+      wide[2 * w] = pair.x;
+      wide[2 * w + 1] = pair.y;
+    }
+  } else {
+    Vec<T, widest<T>> v;
+    memcpy(&v, &raw, sizeof(v));
+#pragma unroll
+    for (int j = 0; j < widest<T>; ++j) wide[j] = to_float(v[j]);
+  }
+  return wide;
+}
+template <typename T>
+__device__ __forceinline__ Raw load_raw(const T* p) {
+  return *reinterpret_cast<const Raw*>(p);
+}
+
+// Rounded once, to T, and stored.
+template <bool ONCE = false, typename T, int N>
+__device__ __forceinline__ void store(T* p, const Wide<T, N>& wide) {
+  if constexpr (paired<T> && N > 1) {
+    Vec<unsigned, N / 2> words;
+#pragma unroll
+    for (int w = 0; w < N / 2; ++w) words[w] = word_of(wide[2 * w], wide[2 * w + 1], T());
+    store<ONCE>(reinterpret_cast<unsigned*>(p), words);
+  } else {
+    Vec<T, N> v;
+#pragma unroll
+    for (int j = 0; j < N; ++j) v[j] = from_float<T>(wide[j]);
+    store<ONCE>(p, v);
+  }
 }
 
 // Bytes by which an address is beyond the last multiple of BYTES.
@@ -143,6 +252,24 @@ __device__ __forceinline__ int misaligned(const void* p) {
 template <int BYTES = 16>
 __device__ __forceinline__ bool aligned(const void* p) {
   return misaligned<BYTES>(p) == 0;
+}
+
+// ---- order of kernels -----------------------------------------------------------------------
+
+// Until the kernel launched in front of this one has ended, and all that it wrote is seen (PTX ISA,
+// griddepcontrol): what a kernel launched with `early=True` does first. Others do not wait.
+__device__ __forceinline__ void await_previous_kernel() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Lets the next kernel take what room there is, if it was launched so, once all blocks of this one
+// have said so or ended. It still waits for this one's end.
+__device__ __forceinline__ void let_next_kernel_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 
 // ---- reductions -----------------------------------------------------------------------------

@@ -26,16 +26,17 @@ template <bool CENTRED, typename T, int THREADS, int VECS>
 __device__ __forceinline__ Statistics<accumulator<T>> statistics(
     const Held<T, THREADS, VECS>& x, int n, bool whole, accumulator<T> eps) {
   using A = accumulator<T>;
-  A mean = 0, squares = 0;
-  if constexpr (CENTRED) {
-    A sum = 0;
-    x.each([&](A v, int, int) { sum += v; });  // beyond the row: 0
-    mean = row_reduce<THREADS>(sum, Sum{}) / n;
-  }
-  x.each([&](A v, int u, int j) {
-    const A d = v - mean;
-    if (!CENTRED || x.index(whole, u, j) < n) squares += d * d;
-  });
+  A mean = 0;
+  if constexpr (CENTRED)  // beyond the row: 0
+    mean = row_reduce<THREADS>(x.over(Sum{}), Sum{}) / n;
+  const auto square = [=](A v, int, int) { return (v - mean) * (v - mean); };
+  const bool full = n == THREADS * VECS * x.N || !CENTRED;
+  const A squares = full ? x.over(square, Sum{})
+                         : x.over(
+                               [&](A v, int u, int j) {
+                                 return x.index(whole, u, j) < n ? square(v, u, j) : A(0);
+                               },
+                               Sum{});
   return {mean, reciprocal_root(row_reduce<THREADS>(squares, Sum{}) / n + eps)};
 }
 
@@ -50,14 +51,14 @@ __device__ __forceinline__ Statistics<accumulator<T>> statistics(const T* x, lon
     A sum = 0;
     walk<BLOCK>(in, none, n, [&](auto& v, long long, auto count) {
 #pragma unroll
-      for (int j = 0; j < count.value; ++j) sum += to_float(v[0][j]);
+      for (int j = 0; j < count.value; ++j) sum += v[0][j];
     });
     mean = block_reduce<BLOCK>(sum, Sum{}) / A(n);
   }
   walk<BLOCK>(in, none, n, [&](auto& v, long long, auto count) {
 #pragma unroll
     for (int j = 0; j < count.value; ++j) {
-      const A d = to_float(v[0][j]) - mean;
+      const A d = v[0][j] - mean;
       squares += d * d;
     }
   });
@@ -70,11 +71,10 @@ __device__ __forceinline__ void normalise(Held<T, THREADS, VECS>& v, T* to, cons
                                           int count, bool whole, accumulator<T> eps) {
   using A = accumulator<T>;
   constexpr int N = widest<T>;
-  const T zero = from_float<T>(0);
   const auto s = statistics<CENTRED>(v, count, whole, eps);
-  const auto normal = [&](T value, T scale, T shift) {
-    const A h = (to_float(value) - s.mean) * s.rstd * to_float(scale);
-    return from_float<T>(CENTRED ? h + to_float(shift) : h);
+  const auto normal = [&](A value, A scale, A shift) {
+    const A h = (value - s.mean) * s.rstd * scale;
+    return CENTRED ? h + shift : h;
   };
   // w and b come out of a cache a vector at a time: all at once would fill registers that more rows
   // in flight can use.
@@ -83,9 +83,9 @@ __device__ __forceinline__ void normalise(Held<T, THREADS, VECS>& v, T* to, cons
     if (whole) {
       const int i = v.index(true, u, 0);
       if (i >= count) continue;
-      const auto scale = load<N>(w + i);
+      const auto scale = widen<T>(load_raw(w + i));
       auto shift = scale;
-      if constexpr (CENTRED) shift = load<N>(b + i);
+      if constexpr (CENTRED) shift = widen<T>(load_raw(b + i));
 #pragma unroll
       for (int j = 0; j < N; ++j) v.v[u][j] = normal(v.v[u][j], scale[j], shift[j]);
       store(to + i, v.v[u]);
@@ -93,7 +93,9 @@ __device__ __forceinline__ void normalise(Held<T, THREADS, VECS>& v, T* to, cons
 #pragma unroll
       for (int j = 0; j < N; ++j) {
         const int i = v.index(false, u, j);
-        if (i < count) to[i] = normal(v.v[u][j], w[i], CENTRED ? b[i] : zero);
+        if (i >= count) continue;
+        const A shift = CENTRED ? to_float(b[i]) : A(0);
+        to[i] = from_float<T>(normal(v.v[u][j], to_float(w[i]), shift));
       }
     }
   }
@@ -135,9 +137,9 @@ __device__ __forceinline__ void normalise_walked(T* y, const T* x, const T* w, c
   const auto write = [&](auto& v, long long i, auto count) {
 #pragma unroll
     for (int j = 0; j < count.value; ++j) {
-      auto h = (to_float(v[0][j]) - s.mean) * s.rstd * to_float(v[1][j]);
+      auto h = (v[0][j] - s.mean) * s.rstd * v[1][j];
       if constexpr (CENTRED) h += to_float(b[i + j]);
-      v[0][j] = from_float<T>(h);
+      v[0][j] = h;
     }
     store(y + i, v[0]);
   };
@@ -157,66 +159,102 @@ __device__ __forceinline__ accumulator<T> near_mean(const T* x, long long n) {
   return warp_reduce(own, Sum{});
 }
 
-// A piece of a row by a block, where rows are few and long. kept: (rows, parts, 3): how many elements
-// the piece has, their mean, and the squares about it (or, not CENTRED, about 0).
+// Tiles of a row by a block, where rows are few and long. kept: (rows, parts, 3): how many elements
+// the tiles have, their mean, and the squares about it (or, not CENTRED, about 0).
 template <bool CENTRED, int BLOCK, typename T>
 __device__ __forceinline__ void norm_parts(accumulator<T>* kept, const T* x, long long n,
                                            int parts) {
   using A = accumulator<T>;
-  const Piece own(n, parts);
-  const T* const in[1] = {x + own.row * n + own.begin};
-  const A about = CENTRED && own.length > 0 ? near_mean(in[0], own.length) : A(0);
+  let_next_kernel_start();
+  const int part = blockIdx.x % parts;
+  x += blockIdx.x / parts * n;
+  const A about = CENTRED && n > 0 ? near_mean(x, n) : A(0);
   A sum = 0, squares = 0;
-  walk<BLOCK>(in, static_cast<const T*>(nullptr), own.length, [&](auto& v, long long, auto count) {
+  long long count = 0;
+  for_tiles<BLOCK, T>(n, part, parts, [&](long long begin, long long length) {
+    const T* const in[1] = {x + begin};
+    count += length;
+    walk<BLOCK>(in, static_cast<const T*>(nullptr), length, [&](auto& v, long long, auto many) {
+      A own = 0, of_squares = 0;  // of a vector first: adds of several need not wait
 #pragma unroll
-    for (int j = 0; j < count.value; ++j) {
-      const A d = to_float(v[0][j]) - about;
-      if constexpr (CENTRED) sum += d;
-      squares += d * d;
-    }
+      for (int j = 0; j < many.value; ++j) {
+        const A d = v[0][j] - about;
+        if constexpr (CENTRED) own += d;
+        of_squares += d * d;
+      }
+      sum += own;
+      squares += of_squares;
+    });
   });
   if constexpr (CENTRED) sum = block_reduce<BLOCK>(sum, Sum{});
   squares = block_reduce<BLOCK>(squares, Sum{});
   if (threadIdx.x != 0) return;
-  const A shift = own.length > 0 ? sum / A(own.length) : A(0);
+  const A shift = count > 0 ? sum / A(count) : A(0);
   A* const mine = kept + 3 * static_cast<long long>(blockIdx.x);
-  mine[0] = A(own.length);
+  mine[0] = A(count);
   mine[1] = about + shift;
   mine[2] = squares - sum * shift;
 }
 
-// Of `parts` pieces together, n elements, by all threads of a block. KINDS numbers are kept of each.
+// Of `parts` parts together, n elements, by BLOCK threads, a block or a warp, each of which gets it.
+// KINDS numbers are kept of each part.
 template <bool CENTRED, int BLOCK, int KINDS = 3, typename A>
 __device__ __forceinline__ Statistics<A> joined(const A* kept, long long n, int parts, A eps) {
+  const int first = threadIdx.x % BLOCK;
   A mean = 0, squares = 0;
   if constexpr (CENTRED) {
-    for (int p = threadIdx.x; p < parts; p += BLOCK) mean += kept[KINDS * p] * kept[KINDS * p + 1];
+    for (int p = first; p < parts; p += BLOCK) mean += kept[KINDS * p] * kept[KINDS * p + 1];
     mean = block_reduce<BLOCK>(mean, Sum{}) / A(n);
   }
-  for (int p = threadIdx.x; p < parts; p += BLOCK) {
+  for (int p = first; p < parts; p += BLOCK) {
     const A apart = kept[KINDS * p + 1] - mean;
     squares += kept[KINDS * p + 2] + (CENTRED ? kept[KINDS * p] * apart * apart : A(0));
   }
   return {mean, reciprocal_root(block_reduce<BLOCK>(squares, Sum{}) / A(n) + eps)};
 }
 
-template <bool CENTRED, int BLOCK, typename T>
+// y of ROWS rows at a time, so that w and b, which may be as long as x, come once for all of them.
+template <bool CENTRED, int BLOCK, int ROWS, typename T>
 __device__ __forceinline__ void norm_write(T* y, const accumulator<T>* kept, const T* x,
-                                           const T* w, const T* b, long long n, int parts,
-                                           accumulator<T> eps) {
-  const Piece own(n, parts, true);
-  const auto s = joined<CENTRED, BLOCK>(kept + own.row * parts * 3, n, parts, eps);
-  const T* const in[2] = {x + own.row * n + own.begin, w + own.begin};
-  T* const to = y + own.row * n + own.begin;
-  walk<BLOCK>(in, to, own.length, [&](auto& v, long long i, auto count) {
+                                           const T* w, const T* b, long long rows, long long n,
+                                           int parts, accumulator<T> eps) {
+  using A = accumulator<T>;
+  constexpr int K = ROWS + (CENTRED ? 2 : 1);
+  __shared__ Statistics<A> of[ROWS];
+  const int groups = int((rows + ROWS - 1) / ROWS), writers = gridDim.x / groups;
+  const long long first = static_cast<long long>(blockIdx.x / writers) * ROWS;
+  const auto place = [&](int r) { return (first + r < rows ? first + r : rows - 1) * n; };
+  const int warp = threadIdx.x / 32;
+  if (warp < ROWS) {
+    const A* const own = kept + place(warp) / n * parts * 3;
+    const auto s = joined<CENTRED, 32>(own, n, parts, eps);
+    if (threadIdx.x % 32 == 0) of[warp] = s;
+  }
+  __syncthreads();
+  Statistics<A> s[ROWS];
 #pragma unroll
-    for (int j = 0; j < count.value; ++j) {
-      auto h = (to_float(v[0][j]) - s.mean) * s.rstd * to_float(v[1][j]);
-      if constexpr (CENTRED) h += to_float(b[own.begin + i + j]);
-      v[0][j] = from_float<T>(h);
-    }
-    store(to + i, v[0]);
-  });
+  for (int r = 0; r < ROWS; ++r) s[r] = of[r];
+
+  const auto tile = [&](long long begin, long long length) {
+    const T* in[K];
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) in[r] = x + place(r) + begin;
+    in[ROWS] = w + begin;
+    if constexpr (CENTRED) in[ROWS + 1] = b + begin;
+    T* const to = y + first * n + begin;
+    walk<BLOCK>(in, to, length, [&](auto& v, long long i, auto count) {
+#pragma unroll
+      for (int r = 0; r < ROWS; ++r) {
+#pragma unroll
+        for (int j = 0; j < count.value; ++j) {
+          v[r][j] = (v[r][j] - s[r].mean) * s[r].rstd * v[ROWS][j];
+          if constexpr (CENTRED) v[r][j] += v[ROWS + 1][j];
+        }
+        if (first + r < rows) store<true>(to + r * n + i, v[r]);
+      }
+    });
+  };
+  for_tiles<BLOCK, T, 1>(n, blockIdx.x % writers, writers, tile, true);
 }
 
 // Many rows by each set of THREADS threads. partial: (sets, 2, n) sums of dy h and of dy; rmsnorm
@@ -242,8 +280,8 @@ __device__ __forceinline__ void norm_grad_held(T* dx, accumulator<T>* partial, c
     const auto s = statistics<CENTRED>(v, count, whole, eps);
     A sum = 0, product = 0;
     g.each([&](A d, int u, int j) {  // beyond the row d is 0, and adds nothing
-      const A h = (to_float(v.v[u][j]) - s.mean) * s.rstd;
-      const A scaled = d * to_float(scale.v[u][j]);
+      const A h = (v.v[u][j] - s.mean) * s.rstd;
+      const A scaled = d * scale.v[u][j];
       product += scaled * h;
       of_w[u][j] += d * h;
       if constexpr (CENTRED) {
@@ -254,8 +292,8 @@ __device__ __forceinline__ void norm_grad_held(T* dx, accumulator<T>* partial, c
     product = row_reduce<THREADS>(product, Sum{}) / count;
     if constexpr (CENTRED) sum = row_reduce<THREADS>(sum, Sum{}) / count;
     g.change([&](A d, int u, int j) {
-      const A h = (to_float(v.v[u][j]) - s.mean) * s.rstd;
-      return s.rstd * (d * to_float(scale.v[u][j]) - sum - h * product);
+      const A h = (v.v[u][j] - s.mean) * s.rstd;
+      return s.rstd * (d * scale.v[u][j] - sum - h * product);
     });
     g.store(dx + row * n, count, whole);
   }
@@ -290,8 +328,8 @@ __device__ __forceinline__ void norm_grad_walked(T* dx, accumulator<T>* kept, co
   walk<BLOCK>(in, to, n, [&](auto& v, long long, auto count) {
 #pragma unroll
     for (int j = 0; j < count.value; ++j) {
-      const A scaled = to_float(v[0][j]) * to_float(v[2][j]);
-      product += scaled * ((to_float(v[1][j]) - s.mean) * s.rstd);
+      const A scaled = v[0][j] * v[2][j];
+      product += scaled * ((v[1][j] - s.mean) * s.rstd);
       sum += scaled;
     }
   });
@@ -300,9 +338,9 @@ __device__ __forceinline__ void norm_grad_walked(T* dx, accumulator<T>* kept, co
   walk<BLOCK>(in, to, n, [&](auto& v, long long i, auto count) {
 #pragma unroll
     for (int j = 0; j < count.value; ++j) {
-      const A h = (to_float(v[1][j]) - s.mean) * s.rstd;
-      const A scaled = to_float(v[0][j]) * to_float(v[2][j]);
-      v[0][j] = from_float<T>(s.rstd * (scaled - sum - h * product));
+      const A h = (v[1][j] - s.mean) * s.rstd;
+      const A scaled = v[0][j] * v[2][j];
+      v[0][j] = s.rstd * (scaled - sum - h * product);
     }
     store(to + i, v[0]);
   });

@@ -45,8 +45,9 @@ __device__ __forceinline__ A row_reduce(A v, Combine combine) {
 // neighbours. Rows that are used together must be dealt out alike.
 template <typename T, int THREADS, int VECS>
 struct Held {
+  using A = accumulator<T>;
   static constexpr int N = widest<T>;
-  Vec<T, N> v[VECS];
+  Wide<T, N> v[VECS];
 
   static __device__ __forceinline__ int index(bool whole, int u, int j) {
     const int lane = own_lane<THREADS>();
@@ -56,27 +57,26 @@ struct Held {
   // What lies beyond the row becomes `fill`.
   __device__ __forceinline__ void load(const T* x, int n, bool whole, T fill) {
     if (whole) {
+      Raw raw[VECS];
 #pragma unroll
       for (int u = 0; u < VECS; ++u) {
         const int i = index(true, u, 0);
-        if (i < n) {
-          v[u] = assay::load<N>(x + i);
-        } else {
-#pragma unroll
-          for (int j = 0; j < N; ++j) v[u][j] = fill;
-        }
+        raw[u] = i < n ? load_raw(x + i) : filled(fill);
       }
+#pragma unroll
+      for (int u = 0; u < VECS; ++u) v[u] = widen<T>(raw[u]);
     } else {
 #pragma unroll
       for (int u = 0; u < VECS; ++u)
 #pragma unroll
         for (int j = 0; j < N; ++j) {
           const int i = index(false, u, j);
-          v[u][j] = i < n ? x[i] : fill;
+          v[u][j] = to_float(i < n ? x[i] : fill);
         }
     }
   }
 
+  // Each element is rounded once, here.
   __device__ __forceinline__ void store(T* y, int n, bool whole) const {
     if (whole) {
 #pragma unroll
@@ -90,27 +90,59 @@ struct Held {
 #pragma unroll
         for (int j = 0; j < N; ++j) {
           const int i = index(false, u, j);
-          if (i < n) y[i] = v[u][j];
+          if (i < n) y[i] = from_float<T>(v[u][j]);
         }
     }
   }
 
-  // f(a, b, ...) of each element, widened; what lies beyond the row is `fill` there too.
+  static __device__ __forceinline__ Raw filled(T fill) {
+    Vec<T, N> all;
+#pragma unroll
+    for (int j = 0; j < N; ++j) all[j] = fill;
+    Raw raw;
+    memcpy(&raw, &all, sizeof(raw));
+    return raw;
+  }
+
+  // f(a, u, j) of each element; what lies beyond the row is `fill` there too.
   template <typename F>
   __device__ __forceinline__ void each(F f) const {
 #pragma unroll
     for (int u = 0; u < VECS; ++u)
 #pragma unroll
-      for (int j = 0; j < N; ++j) f(to_float(v[u][j]), u, j);
+      for (int j = 0; j < N; ++j) f(v[u][j], u, j);
   }
 
-  // Each element becomes f of itself, rounded once.
+  // Each element becomes f of itself.
   template <typename F>
   __device__ __forceinline__ void change(F f) {
 #pragma unroll
     for (int u = 0; u < VECS; ++u)
 #pragma unroll
-      for (int j = 0; j < N; ++j) v[u][j] = from_float<T>(f(to_float(v[u][j]), u, j));
+      for (int j = 0; j < N; ++j) v[u][j] = f(v[u][j], u, j);
+  }
+
+  // f(a, u, j) of all elements of a thread, combined: those of one place in their vectors first, so
+  // that operations need not wait for one another.
+  template <typename F, typename Combine>
+  __device__ __forceinline__ A over(F f, Combine combine) const {
+    A part[N];
+#pragma unroll
+    for (int j = 0; j < N; ++j) part[j] = f(v[0][j], 0, j);
+#pragma unroll
+    for (int u = 1; u < VECS; ++u)
+#pragma unroll
+      for (int j = 0; j < N; ++j) part[j] = combine(part[j], f(v[u][j], u, j));
+#pragma unroll
+    for (int half = N / 2; half > 0; half /= 2)
+#pragma unroll
+      for (int j = 0; j < half; ++j) part[j] = combine(part[j], part[j + half]);
+    return part[0];
+  }
+  // The elements themselves, combined.
+  template <typename Combine>
+  __device__ __forceinline__ A over(Combine combine) const {
+    return over([](A a, int, int) { return a; }, combine);
   }
 };
 
@@ -124,7 +156,7 @@ __device__ __forceinline__ bool whole_vectors(long long n, const T* first, const
 }
 
 // Walks K rows of any length at once by a block of BLOCK threads: f(v, i, Count<M>) gets M
-// neighbouring elements of each, from element i on, as `v[k][j]`. `y` is a row that f writes, or
+// neighbouring elements of each, from element i on, widened, as `v[k][j]`. `y` is a row that f writes, or
 // null. A row of odd length starts anywhere, so: single elements up to the first 16-byte boundary,
 // whole vectors, single elements again. Rows that are off by different amounts go one by one.
 // AHEAD / K vectors of each row are on their way before the first is used: at 1,024 threads of a
@@ -141,48 +173,52 @@ __device__ __forceinline__ void walk(const T* const (&in)[K], const T* y, long l
   const long long head = same && boundary < n ? boundary : n;
   const long long tail = head + (n - head) / N * N;
   const auto single = [&](long long i) {
-    Vec<T, 1> v[K];
+    Wide<T, 1> v[K];
 #pragma unroll
-    for (int k = 0; k < K; ++k) v[k][0] = in[k][i];
+    for (int k = 0; k < K; ++k) v[k][0] = to_float(in[k][i]);
     f(v, i, Count<1>{});
   };
   for (long long i = threadIdx.x; i < head; i += BLOCK) single(i);
   long long i = head + threadIdx.x * N;
+  const auto vectors = [&](const Raw(&raw)[K], long long at) {
+    Wide<T, N> v[K];
+#pragma unroll
+    for (int k = 0; k < K; ++k) v[k] = widen<T>(raw[k]);
+    f(v, at, Count<N>{});
+  };
   if constexpr (U > 1) {
     for (; i + (U - 1) * BLOCK * N < tail; i += U * BLOCK * N) {
-      Vec<T, N> v[U][K];
+      Raw raw[U][K];
 #pragma unroll
       for (int u = 0; u < U; ++u)
 #pragma unroll
-        for (int k = 0; k < K; ++k) v[u][k] = load<N>(in[k] + i + u * BLOCK * N);
+        for (int k = 0; k < K; ++k) raw[u][k] = load_raw(in[k] + i + u * BLOCK * N);
 #pragma unroll
-      for (int u = 0; u < U; ++u) f(v[u], i + u * BLOCK * N, Count<N>{});
+      for (int u = 0; u < U; ++u) vectors(raw[u], i + u * BLOCK * N);
     }
   }
   for (; i < tail; i += BLOCK * N) {
-    Vec<T, N> v[K];
+    Raw raw[K];
 #pragma unroll
-    for (int k = 0; k < K; ++k) v[k] = load<N>(in[k] + i);
-    f(v, i, Count<N>{});
+    for (int k = 0; k < K; ++k) raw[k] = load_raw(in[k] + i);
+    vectors(raw, i);
   }
   for (i = tail + threadIdx.x; i < n; i += BLOCK) single(i);
 }
 
-// One of `parts` nearly equal pieces of a row, a block's own: whole vectors but for the last piece.
-// `backwards`: the first block has the last piece. A second kernel that so begins where the first
-// one ended finds in the L2 cache what was read last.
-struct Piece {
-  long long row, begin, length;
-  int part;
-  __device__ __forceinline__ Piece(long long n, int parts, bool backwards = false) {
-    const unsigned place = backwards ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
-    row = place / parts;
-    part = place % parts;
-    const long long each = ((n + parts - 1) / parts + 15) / 16 * 16;
-    begin = part * each < n ? part * each : n;
-    length = n - begin < each ? n - begin : each;
+// Tiles of a row that one of `parts` blocks has: every parts-th, so that all read side by side, and
+// each but the last is one round of `walk`. f(begin, length). Backwards, a second kernel begins with
+// what the first one read last, and finds it in the L2 cache.
+template <int BLOCK, typename T, int VECTORS = 4, typename F>
+__device__ __forceinline__ void for_tiles(long long n, int part, int parts, F f,
+                                          bool backwards = false) {
+  constexpr long long TILE = BLOCK * VECTORS * widest<T>;
+  const long long tiles = (n + TILE - 1) / TILE;
+  for (long long t = part; t < tiles; t += parts) {
+    const long long begin = (backwards ? tiles - 1 - t : t) * TILE;
+    f(begin, n - begin < TILE ? n - begin : TILE);
   }
-};
+}
 
 // What online softmax keeps of the elements seen so far: the largest, and the sum of exp(v -
 // largest). Where all was -inf nothing is subtracted: exp(-inf - 0) adds 0, where exp(-inf + inf)
@@ -193,22 +229,22 @@ struct Online {
   static __device__ __forceinline__ A shift(A m) { return m == -INFINITY ? A(0) : m; }
 
   template <typename T, int M>
-  __device__ __forceinline__ void take(const Vec<T, M>& v) {
+  __device__ __forceinline__ void take(const Wide<T, M>& v) {
     A top = largest;
 #pragma unroll
-    for (int j = 0; j < M; ++j) top = maximum(top, to_float(v[j]));
+    for (int j = 0; j < M; ++j) top = maximum(top, v[j]);
     const A by = shift(top);
-    sum *= exponential_for<T>(largest - by);  // one rescaling for the whole vector
+    sum *= exponential_of_difference<T>(largest - by);  // one rescaling for the whole vector
     largest = top;
 #pragma unroll
-    for (int j = 0; j < M; ++j) sum += exponential_for<T>(to_float(v[j]) - by);
+    for (int j = 0; j < M; ++j) sum += exponential_of_difference<T>(v[j] - by);
   }
 
   // Over a block of BLOCK threads; each of them gets the whole.
   template <int BLOCK>
   __device__ __forceinline__ void combine() {
     const A top = block_reduce<BLOCK>(largest, Max{});
-    sum = block_reduce<BLOCK>(sum * exponential(largest - shift(top)), Sum{});
+    sum = block_reduce<BLOCK>(sum * exponential_of_difference<A>(largest - shift(top)), Sum{});
     largest = top;
   }
 };
@@ -235,14 +271,14 @@ struct Apart {
   }
 
   template <typename T, int M>
-  __device__ __forceinline__ void take(const Vec<T, M>& v) {
+  __device__ __forceinline__ void take(const Wide<T, M>& v) {
     A top = largest;
 #pragma unroll
-    for (int j = 0; j < M; ++j) top = maximum(top, to_float(v[j]));
+    for (int j = 0; j < M; ++j) top = maximum(top, v[j]);
     const A by = shift(top);
     move_to(top, exponential_for<T>(largest - by));
 #pragma unroll
-    for (int j = 0; j < M; ++j) add(exponential_for<T>(to_float(v[j]) - by));
+    for (int j = 0; j < M; ++j) add(exponential_for<T>(v[j] - by));
   }
 
   template <int BLOCK>

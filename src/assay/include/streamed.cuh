@@ -40,13 +40,9 @@ struct Streamed {
     asm volatile("cp.async.wait_group 0;" ::: "memory");
 #pragma unroll
     for (int u = 0; u < VECS; ++u) {
-      if (held.index(true, u, 0) < n) {
-        held.v[u] = *reinterpret_cast<const Vec<T, N>*>(
-            __cvta_shared_to_generic(slots + u * THREADS * 16));
-      } else {
-#pragma unroll
-        for (int j = 0; j < N; ++j) held.v[u][j] = fill;
-      }
+      const bool inside = held.index(true, u, 0) < n;
+      const void* const slot = __cvta_shared_to_generic(slots + u * THREADS * 16);
+      held.v[u] = widen<T>(inside ? *static_cast<const Raw*>(slot) : held.filled(fill));
     }
   }
 };

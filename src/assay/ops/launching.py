@@ -6,8 +6,6 @@ import functools
 
 import torch
 
-from .. import hardware
-
 
 def blocks(n: int, tile: int) -> int:
     """How many tiles cover n elements."""
@@ -27,12 +25,6 @@ def multiprocessors(x) -> int:
 @functools.cache
 def _multiprocessors(index: int) -> int:
     return torch.cuda.get_device_properties(index).multi_processor_count
-
-
-def block_memory(k) -> int:
-    """Bytes of shared memory that a block may have on what a kernel is compiled for; an H100's,
-    where that is not known."""
-    return hardware.shared_of(k.arch) or hardware.SHARED[90]
 
 
 def numba_has(dtype):

@@ -5,12 +5,35 @@ from __future__ import annotations
 import torch
 
 from .launching import accumulator, blocks, multiprocessors
-from .rows import ROWS_OF_BLOCK, WALKERS, held
+from .rows import ROWS_OF_BLOCK, WALKERS, by_pieces, held
 
 LANES = 16
 """Rows that a block of 32 x LANES threads adds side by side."""
 MOST_HELD, WIDEST = 16, 512
 """The gradient holds x, dy and two sums in registers: 16 elements a thread, 128 registers."""
+
+
+WRITERS = 2
+"""Blocks on a multiprocessor that write several rows at a time."""
+
+
+def split(k, name, y, x, *weights):
+    """Few long rows: parts of each by many blocks; then blocks that write several rows at a time.
+
+    Weights as long as a row come out of a cache, and would come once for each row otherwise.
+    """
+    rows, n = x.shape
+    # 16 bytes of each row, and as many of the weights, are 32 values a thread in either case.
+    together = next(many for many in (8 if x.element_size() > 2 else 4, 4, 1) if many <= rows)
+    groups = blocks(rows, together)
+    writers = max(1, min(blocks(n, 4096), WRITERS * multiprocessors(x) // groups))
+
+    def write(kept, parts):
+        kernel = k[f"{name}_write<{k.type(x)}, {WALKERS}, {together}>"]
+        launch = kernel(grid=groups * writers, block=WALKERS, shared=0, early=True)
+        launch(y, kept, x, *weights, rows, n, parts)
+
+    by_pieces(k, name, rows, n, x, 3, (x,), write)
 
 
 def narrower(cases):

@@ -15,16 +15,17 @@ WALKERS = 512
 """Threads of a block that walks a row."""
 
 
-def held(n: int, itemsize: int, most: int = 32, widest: int = 1024):
+def held(n: int, itemsize: int, most: int = 32, widest: int = 1024, each: int = 4):
     """(threads of a row, vectors a thread) that hold n elements in registers, or None.
 
     most: elements a thread may hold; widest: threads of a row. A thread of 1,024 has 64 registers,
-    one of 512 has 128.
+    one of 512 has 128. each: vectors a thread had best, in a block of up to 512.
     A row of up to 128 vectors of 16 bytes belongs to a warp, which needs no barrier.
     """
     width = 16 // itemsize
     vectors = blocks(n, width)
-    threads = 32 if vectors <= 128 else min(widest, max(128, power(blocks(vectors, 4))))
+    wished = max(power(blocks(vectors, 4)), min(512, power(blocks(vectors, each))))
+    threads = 32 if vectors <= 128 else min(widest, max(128, wished))
     each = power(blocks(vectors, threads))
     while each * width > most and 128 <= threads < widest:
         threads, each = 2 * threads, each // 2
@@ -38,20 +39,19 @@ def few_long(rows, n):
     return (rows < 256 and n >= 4096) or "meant for less than 256 rows of 4,096 elements or more"
 
 
-def by_pieces(k, name, rows, n, x, kinds, first, second):
-    """Launches `<name>_parts` and `<name>_write`: a block for a piece of at least 4,096 elements.
+def by_pieces(k, name, rows, n, x, kinds, first, write):
+    """Launches `<name>_parts`, blocks that share the tiles of a row, then `write(kept, parts)`.
 
-    kinds: numbers that the first kernel keeps of a piece. first, second: arguments of the kernels
-    after what is kept, and (before it) the output of the second.
+    kinds: numbers that the first kernel keeps of a part. first: its arguments after what is kept.
     """
     import torch
 
     parts = max(1, min(blocks(n, 4096), SHARING * multiprocessors(x) // rows))
     kept = torch.empty(rows, parts, kinds, dtype=accumulator(x), device=x.device)
-    launch = {"grid": rows * parts, "block": WALKERS, "shared": 0}
-    k[f"{name}_parts<{k.type(x)}, {WALKERS}>"](**launch)(kept, *first, n, parts)
-    y, *inputs = second
-    k[f"{name}_write<{k.type(x)}, {WALKERS}>"](**launch)(y, kept, *inputs, n, parts)
+    k[f"{name}_parts<{k.type(x)}, {WALKERS}>"](grid=rows * parts, block=WALKERS, shared=0)(
+        kept, *first, n, parts
+    )
+    write(kept, parts)
 
 
 def power(n: int) -> int:
@@ -59,9 +59,9 @@ def power(n: int) -> int:
     return 1 << max(0, n - 1).bit_length()
 
 
-def by_rows(k, name, rows, n, dtype, itemsize, arguments, most=32):
+def by_rows(k, name, rows, n, dtype, itemsize, arguments, most=32, each=4):
     """Launches `<name>_held` where n elements fit registers, else `<name>_walked`."""
-    chosen = held(n, itemsize, most)
+    chosen = held(n, itemsize, most, each=each)
     if chosen is None:
         kernel = k[f"{name}_walked<{dtype}, {WALKERS}>"]
         kernel(grid=rows, block=WALKERS, shared=0)(*arguments, rows, n)

@@ -14,6 +14,8 @@ from .launch import Launch, arguments, check_geometry, check_shared, configured_
 
 KEPT = 1024
 """Launches of one source, by kernel and geometry, that are kept ready."""
+PORTABLE_CLUSTER = 8
+"""Blocks of a cluster that every GPU with clusters has room for (CUDA C++ Programming Guide)."""
 EARLY_FROM = (9, 0)
 """Compute capability from which a kernel may start early; below, it is launched as usual."""
 
@@ -32,7 +34,7 @@ class Module:
         self._configured: dict[tuple[Any, ...], Callable[..., None]] = {}
         """What launches a kernel, by its name and geometry."""
         self._allowed: dict[str, int] = {}
-        """Bytes of dynamic shared memory that a kernel may have, where that is more than usual."""
+        """Bytes of dynamic shared memory that a kernel was allowed, 0 where it needs no leave."""
         self.type = type_of
         self.arch = next((facts.arch for facts in built.facts.values()), "")
         self._load(built)
@@ -66,9 +68,14 @@ class Module:
         return handle_of(kernel), parameters, self._device.set_current
 
     def _allow(self, kernel: Any, launch: Launch, facts: Compiled) -> None:
-        """Lets it have as much shared memory as it asks for, where that is more than usual."""
+        """Lets it have as much shared memory and as large clusters as it asks for, where that is
+        more than usual."""
         over = launch.shared + (facts.shared_bytes or 0) > hardware.SHARED_DEFAULT
-        if over and self._allowed.get(launch.name, 0) < launch.shared:
+        before = self._allowed.get(launch.name)
+        if before is None:
+            allow_clusters(kernel, self._device.device_id)
+            before = self._allowed[launch.name] = 0
+        if over and before < launch.shared:
             allow_shared(kernel, launch.shared, self._device.device_id)
             self._allowed[launch.name] = launch.shared
 
@@ -170,14 +177,47 @@ def allow_shared(kernel: Any, shared: int, device: int) -> None:
     """
     from cuda.bindings import driver
 
-    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    handle = handle_of(kernel)
-    if isinstance(handle, driver.CUfunction):
-        (status,) = driver.cuFuncSetAttribute(handle, attribute, shared)
-    else:
-        (status,) = driver.cuKernelSetAttribute(attribute, shared, handle, driver.CUdevice(device))
+    name = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    status = set_attribute(kernel, name, shared, device)
     if status != driver.CUresult.CUDA_SUCCESS:
         raise LaunchError(f"{shared:,} bytes of dynamic shared memory are refused: {status.name}")
+
+
+def allow_clusters(kernel: Any, device: int) -> None:
+    """Lets a kernel whose clusters have more than 8 blocks have them: not every GPU has room for
+    those, so the driver wants to be asked. Raises LaunchError."""
+    from cuda.bindings import driver
+
+    names = driver.CUfunction_attribute
+    blocks = get_attribute(kernel, names.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, device)
+    if blocks <= PORTABLE_CLUSTER:
+        return
+    wide = names.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+    status = set_attribute(kernel, wide, 1, device)
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise LaunchError(f"clusters of {blocks} blocks are refused: {status.name}")
+
+
+def set_attribute(kernel: Any, name: Any, value: int, device: int) -> Any:
+    """The driver's status."""
+    from cuda.bindings import driver
+
+    handle = handle_of(kernel)
+    if isinstance(handle, driver.CUfunction):
+        return driver.cuFuncSetAttribute(handle, name, value)[0]
+    return driver.cuKernelSetAttribute(name, value, handle, driver.CUdevice(device))[0]
+
+
+def get_attribute(kernel: Any, name: Any, device: int) -> int:
+    """An attribute of a kernel; 0 where the driver does not know it."""
+    from cuda.bindings import driver
+
+    handle = handle_of(kernel)
+    if isinstance(handle, driver.CUfunction):
+        status, value = driver.cuFuncGetAttribute(name, handle)
+    else:
+        status, value = driver.cuKernelGetAttribute(name, handle, driver.CUdevice(device))
+    return int(value) if status == driver.CUresult.CUDA_SUCCESS else 0
 
 
 def _packed(value: Any) -> Any:

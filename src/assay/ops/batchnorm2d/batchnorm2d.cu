@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(BLOCK)
                        [&](auto& v, long long, auto count) {
 #pragma unroll
                          for (int j = 0; j < count.value; ++j) {
-                           const A d = assay::to_float(v[0][j]) - about;
+                           const A d = v[0][j] - about;
                            sum += d;
                            squares += d * d;
                          }
@@ -71,8 +71,7 @@ __global__ void __launch_bounds__(BLOCK)
     assay::walk<BLOCK>(in, to, plane, [&](auto& v, long long i, auto count) {
 #pragma unroll
       for (int j = 0; j < count.value; ++j)
-        v[0][j] =
-            assay::from_float<T>((assay::to_float(v[0][j]) - s.mean) * scale + shift);
+        v[0][j] = (v[0][j] - s.mean) * scale + shift;
       assay::store(to + i, v[0]);
     });
   }
@@ -94,8 +93,8 @@ __global__ void __launch_bounds__(BLOCK)
                        [&](auto& v, long long, auto count) {
 #pragma unroll
                          for (int j = 0; j < count.value; ++j) {
-                           const A g = assay::to_float(v[0][j]);
-                           const A d = assay::to_float(v[1][j]) - about;
+                           const A g = v[0][j];
+                           const A d = v[1][j] - about;
                            sum += d;
                            squares += d * d;
                            of_g += g;
@@ -149,9 +148,8 @@ __global__ void __launch_bounds__(BLOCK)
     assay::walk<BLOCK>(in, to, plane, [&](auto& v, long long i, auto count) {
 #pragma unroll
       for (int j = 0; j < count.value; ++j) {
-        const A h = (assay::to_float(v[1][j]) - s.mean) * s.rstd;
-        v[0][j] =
-            assay::from_float<T>(scale * (assay::to_float(v[0][j]) - mean_g - h * mean_gh));
+        const A h = (v[1][j] - s.mean) * s.rstd;
+        v[0][j] = scale * (v[0][j] - mean_g - h * mean_gh);
       }
       assay::store(to + i, v[0]);
     });

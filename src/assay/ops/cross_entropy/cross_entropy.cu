@@ -29,14 +29,12 @@ __device__ __forceinline__ void of_row(Wanted<T> wanted, assay::Held<T, THREADS,
                                        const T* x, const long long* target, long long row,
                                        long long n, bool whole) {
   using A = assay::accumulator<T>;
-  constexpr int N = assay::widest<T>;
   const int right = int(target[row]);
   assay::Apart<A> seen;
-  held.each([&](A v, int, int) { seen.largest = assay::maximum(seen.largest, v); });
-  seen.largest = assay::row_reduce<THREADS>(seen.largest, assay::Max{});
+  seen.largest = assay::row_reduce<THREADS>(held.over(assay::Max{}), assay::Max{});
   const A by = seen.shift(seen.largest);
-  A e[VECS][N];
-  held.each([&](A v, int u, int j) { seen.add(e[u][j] = assay::exponential_for<T>(v - by)); });
+  held.change([&](A v, int, int) { return assay::exponential_for<T>(v - by); });
+  held.each([&](A e, int, int) { seen.add(e); });
   seen.ones = assay::row_reduce<THREADS>(seen.ones, assay::Sum{});
   seen.rest = assay::row_reduce<THREADS>(seen.rest, assay::Sum{});
 
@@ -47,8 +45,8 @@ __device__ __forceinline__ void of_row(Wanted<T> wanted, assay::Held<T, THREADS,
   if (wanted.dx) {
     const A factor = wanted.dloss ? assay::to_float(wanted.dloss[row]) : A(1);
     const A scale = A(1) / seen.sum();
-    held.change([&](A, int u, int j) {
-      const A p = e[u][j] * scale;
+    held.change([&](A e, int u, int j) {
+      const A p = e * scale;
       return factor * (held.index(whole, u, j) == right ? p - 1 : p);
     });
     held.store(wanted.dx + row * n, int(n), whole);
@@ -105,8 +103,8 @@ __device__ __forceinline__ void of_walked_row(Wanted<T> wanted, const T* x,
     assay::walk<BLOCK>(in, to, n, [&](auto& v, long long i, auto count) {
 #pragma unroll
       for (int j = 0; j < count.value; ++j) {
-        const A p = assay::exponential_for<T>(assay::to_float(v[0][j]) - by) * scale;
-        v[0][j] = assay::from_float<T>(factor * (i + j == right ? p - 1 : p));
+        const A p = assay::exponential_for<T>(v[0][j] - by) * scale;
+        v[0][j] = factor * (i + j == right ? p - 1 : p);
       }
       assay::store(to + i, v[0]);
     });

@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(BLOCK)
   assay::walk<BLOCK>(in, y, plane, [&](auto& v, long long i, auto count) {
 #pragma unroll
     for (int j = 0; j < count.value; ++j)
-      v[0][j] = assay::from_float<T>((assay::to_float(v[0][j]) - s.mean) * scale + shift);
+      v[0][j] = (v[0][j] - s.mean) * scale + shift;
     assay::store(y + i, v[0]);
   });
 }
@@ -46,9 +46,9 @@ __global__ void __launch_bounds__(BLOCK)
                      [&](auto& v, long long, auto count) {
 #pragma unroll
                        for (int j = 0; j < count.value; ++j) {
-                         const A g = assay::to_float(v[0][j]);
+                         const A g = v[0][j];
                          of_g += g;
-                         of_gd += g * (assay::to_float(v[1][j]) - s.mean);
+                         of_gd += g * (v[1][j] - s.mean);
                        }
                      });
   of_g = assay::block_reduce<BLOCK>(of_g, assay::Sum{});
@@ -63,8 +63,8 @@ __global__ void __launch_bounds__(BLOCK)
   assay::walk<BLOCK>(in, dx, plane, [&](auto& v, long long i, auto count) {
 #pragma unroll
     for (int j = 0; j < count.value; ++j) {
-      const A h = (assay::to_float(v[1][j]) - s.mean) * s.rstd;
-      v[0][j] = assay::from_float<T>(scale * (assay::to_float(v[0][j]) - mean_g - h * mean_gh));
+      const A h = (v[1][j] - s.mean) * s.rstd;
+      v[0][j] = scale * (v[0][j] - mean_g - h * mean_gh);
     }
     assay::store(dx + i, v[0]);
   });

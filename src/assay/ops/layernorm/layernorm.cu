@@ -2,7 +2,7 @@
 //
 // layernorm_held, layernorm_grad_held      a row in the registers of a warp or a block, read once
 // layernorm_walked, layernorm_grad_walked  longer rows: walked three and four times
-// layernorm_parts, layernorm_write         few long rows: a block a piece, then all put together
+// layernorm_parts, layernorm_write         few long rows: tiles shared among blocks, then all put together
 // layernorm_partials, layernorm_columns    dw and db: of partial sums, or of the rows themselves
 //
 // shapes  x, y, dx, dy: (rows, n); w, b, dw, db: n; contiguous, of one type
@@ -32,16 +32,17 @@ __global__ void __launch_bounds__(BLOCK)
 }
 
 template <typename T, int BLOCK>
-__global__ void __launch_bounds__(BLOCK)
+__global__ void __launch_bounds__(BLOCK, 2048 / BLOCK)
     layernorm_parts(assay::accumulator<T>* kept, const T* x, long long n, int parts) {
   assay::norm_parts<true, BLOCK>(kept, x, n, parts);
 }
 
-template <typename T, int BLOCK>
-__global__ void __launch_bounds__(BLOCK)
+template <typename T, int BLOCK, int ROWS>
+__global__ void __launch_bounds__(BLOCK, 2)
     layernorm_write(T* y, const assay::accumulator<T>* kept, const T* x, const T* w, const T* b,
-                    long long n, int parts) {
-  assay::norm_write<true, BLOCK>(y, kept, x, w, b, n, parts, EPS<T>);
+                    long long rows, long long n, int parts) {
+  assay::await_previous_kernel();
+  assay::norm_write<true, BLOCK, ROWS>(y, kept, x, w, b, rows, n, parts, EPS<T>);
 }
 
 template <typename T, int THREADS, int VECS>

@@ -20,8 +20,7 @@ __global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
   assay::Held<T, THREADS, VECS> held;
   held.load(x + row * n, count, whole, assay::from_float<T>(-INFINITY));
   assay::Apart<A> seen;
-  held.each([&](A v, int, int) { seen.largest = assay::maximum(seen.largest, v); });
-  seen.largest = assay::row_reduce<THREADS>(seen.largest, assay::Max{});
+  seen.largest = assay::row_reduce<THREADS>(held.over(assay::Max{}), assay::Max{});
   const A by = seen.shift(seen.largest);
   held.each([&](A v, int, int) { seen.add(assay::exponential_for<T>(v - by)); });
   seen.ones = assay::row_reduce<THREADS>(seen.ones, assay::Sum{});
@@ -46,7 +45,7 @@ __global__ void __launch_bounds__(BLOCK)
   assay::walk<BLOCK>(in, to, n, [&](auto& v, long long i, auto count) {
 #pragma unroll
     for (int j = 0; j < count.value; ++j)
-      v[0][j] = assay::from_float<T>((assay::to_float(v[0][j]) - by) - log);
+      v[0][j] = (v[0][j] - by) - log;
     assay::store(to + i, v[0]);
   });
 }
@@ -63,11 +62,9 @@ __global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
   assay::Held<T, THREADS, VECS> g, p;
   g.load(dy + row * n, count, whole, assay::from_float<T>(0));
   p.load(y + row * n, count, whole, assay::from_float<T>(0));
-  A sum = 0;
-  g.each([&](A v, int, int) { sum += v; });
-  sum = assay::row_reduce<THREADS>(sum, assay::Sum{});
+  const A sum = assay::row_reduce<THREADS>(g.over(assay::Sum{}), assay::Sum{});
   g.change([&](A v, int u, int j) {
-    return v - assay::exponential_for<T>(assay::to_float(p.v[u][j])) * sum;
+    return v - assay::exponential_for<T>(p.v[u][j]) * sum;
   });
   g.store(dx + row * n, count, whole);
 }
@@ -83,14 +80,14 @@ __global__ void __launch_bounds__(BLOCK)
   assay::walk<BLOCK>(grads, static_cast<const T*>(nullptr), n,
                      [&](auto& v, long long, auto count) {
 #pragma unroll
-                       for (int j = 0; j < count.value; ++j) sum += assay::to_float(v[0][j]);
+                       for (int j = 0; j < count.value; ++j) sum += v[0][j];
                      });
   sum = assay::block_reduce<BLOCK>(sum, assay::Sum{});
   assay::walk<BLOCK>(in, to, n, [&](auto& v, long long i, auto count) {
 #pragma unroll
     for (int j = 0; j < count.value; ++j)
-      v[0][j] = assay::from_float<T>(assay::to_float(v[0][j]) -
-                                     assay::exponential_for<T>(assay::to_float(v[1][j])) * sum);
+      v[0][j] = v[0][j] -
+                                     assay::exponential_for<T>(v[1][j]) * sum;
     assay::store(to + i, v[0]);
   });
 }

@@ -33,17 +33,18 @@ __global__ void __launch_bounds__(BLOCK)
 }
 
 template <typename T, int BLOCK>
-__global__ void __launch_bounds__(BLOCK)
+__global__ void __launch_bounds__(BLOCK, 2048 / BLOCK)
     rmsnorm_parts(assay::accumulator<T>* kept, const T* x, long long n, int parts) {
   assay::norm_parts<false, BLOCK>(kept, x, n, parts);
 }
 
-template <typename T, int BLOCK>
-__global__ void __launch_bounds__(BLOCK)
-    rmsnorm_write(T* y, const assay::accumulator<T>* kept, const T* x, const T* w, long long n,
-                  int parts) {
+template <typename T, int BLOCK, int ROWS>
+__global__ void __launch_bounds__(BLOCK, 2)
+    rmsnorm_write(T* y, const assay::accumulator<T>* kept, const T* x, const T* w,
+                  long long rows, long long n, int parts) {
+  assay::await_previous_kernel();
   const T* const none = nullptr;
-  assay::norm_write<false, BLOCK>(y, kept, x, w, none, n, parts, EPS<T>);
+  assay::norm_write<false, BLOCK, ROWS>(y, kept, x, w, none, rows, n, parts, EPS<T>);
 }
 
 template <typename T, int THREADS, int VECS>

@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(BLOCK) row_sum_block(T* y, const T* x, long lo
   assay::walk<BLOCK>(in, static_cast<const T*>(nullptr), n, [&](auto& v, long long, auto count) {
     A part = 0;
 #pragma unroll
-    for (int j = 0; j < count.value; ++j) part += assay::to_float(v[0][j]);
+    for (int j = 0; j < count.value; ++j) part += v[0][j];
     sum += part;
   });
   sum = assay::block_reduce<BLOCK>(sum, assay::Sum{});
@@ -47,14 +47,16 @@ __device__ __forceinline__ assay::accumulator<T> part(const T* x, long long n) {
   for (long long first = static_cast<long long>(blockIdx.x) * TILE; first < n;
        first += static_cast<long long>(gridDim.x) * TILE) {
     if (vectors && first + TILE <= n) {
-      assay::Vec<T, N> v[UNROLL];
+      assay::Raw raw[UNROLL];
 #pragma unroll
       for (int u = 0; u < UNROLL; ++u)
-        v[u] = assay::load<N>(x + first + (u * BLOCK + threadIdx.x) * N);
+        raw[u] = assay::load_raw(x + first + (u * BLOCK + threadIdx.x) * N);
 #pragma unroll
-      for (int u = 0; u < UNROLL; ++u)
+      for (int u = 0; u < UNROLL; ++u) {
+        const auto v = assay::widen<T>(raw[u]);
 #pragma unroll
-        for (int j = 0; j < N; ++j) sum[u] += assay::to_float(v[u][j]);
+        for (int j = 0; j < N; ++j) sum[u] += v[j];
+      }
     } else {
       for (long long i = first + threadIdx.x; i < first + TILE && i < n; i += BLOCK)
         sum[0] += assay::to_float(x[i]);
@@ -69,6 +71,7 @@ __device__ __forceinline__ assay::accumulator<T> part(const T* x, long long n) {
 template <typename T, int BLOCK, int UNROLL>
 __global__ void __launch_bounds__(BLOCK)
     sum_partial(assay::accumulator<T>* partial, const T* x, long long n) {
+  assay::let_next_kernel_start();
   const auto sum = part<BLOCK, UNROLL>(x, n);
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
@@ -76,6 +79,7 @@ __global__ void __launch_bounds__(BLOCK)
 template <typename T, int BLOCK>
 __global__ void __launch_bounds__(BLOCK)
     sum_of_partials(T* y, const assay::accumulator<T>* partial, int count) {
+  assay::await_previous_kernel();
   assay::accumulator<T> sum = 0;
   for (int i = threadIdx.x; i < count; i += BLOCK) sum += partial[i];
   sum = assay::block_reduce<BLOCK>(sum, assay::Sum{});

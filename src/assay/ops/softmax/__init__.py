@@ -17,8 +17,8 @@ from assay.errors import NotSupported
 from assay.inputs import dtype_name, dtype_of
 from assay.op import Op
 
-from ..launching import block_memory, blocks, multiprocessors, numba_has, numpy_has
-from ..rows import by_pieces, by_rows, few_long, streamable, streamed
+from ..launching import blocks, multiprocessors, numba_has, numpy_has
+from ..rows import WALKERS, by_pieces, by_rows, few_long, streamable, streamed
 
 
 def reference(x):
@@ -83,7 +83,7 @@ def by_cuda_online(k, y, x, BLOCK):
 def by_cuda_held(k, y, x):
     if x.numel():
         n = x.shape[-1]
-        by_rows(k, "softmax", x.numel() // n, n, k.type(x), x.element_size(), (y, x))
+        by_rows(k, "softmax", x.numel() // n, n, k.type(x), x.element_size(), (y, x), each=2)
 
 
 @softmax.launcher("cuda/streamed", source="softmax_streamed.cu", when=streamable)
@@ -123,51 +123,53 @@ def by_cuda_joined(k, y, x):
     built(grid=rows * parts, block=PIECE_THREADS, shared=0)(y, kept, drawn, x, rows, n, parts)
 
 
-CLUSTERS = (1, 2, 4, 8)
-"""Blocks of a cluster that every GPU from Hopper on has room for."""
-LEAST_ROW, MOST_PIECE = 32 << 10, 208 << 10
-"""Bytes of a row that a block should rather hold in registers, and of shared memory at most."""
-CLUSTER_STATIC = 2 << 10
-"""Bytes of shared memory besides a piece: 1,152 at most, for double."""
-CLUSTER_THREADS = ((32 << 10, 256), (72 << 10, 512), (MOST_PIECE, 1024))
-"""By bytes of a piece at most."""
+CLUSTERS = (2, 4, 8, 16)
+"""Blocks of a cluster: every GPU from Hopper on has room for 8, most for 16."""
+CLUSTER_THREADS = 256
+HELD, MOST_HELD = 64, 96
+"""Elements of a thread, where three blocks share a multiprocessor, and where two do."""
+LEAST_ROW = 16 << 10
+"""Elements of a row that one block should rather hold."""
 
 
 def clusterable(n, dtype):
     """Where a row is longer than one block should hold, and not longer than a cluster can."""
-    most, row = CLUSTERS[-1] * MOST_PIECE, n * dtype_of(dtype).itemsize
-    told = f"meant for rows of more than {LEAST_ROW:,} and up to {most:,} bytes"
-    return LEAST_ROW < row <= most or told
+    if dtype_of(dtype).itemsize > 4:
+        return "meant for 4 bytes an element or less: a thread has no more registers"
+    most = CLUSTERS[-1] * CLUSTER_THREADS * MOST_HELD
+    told = f"meant for rows of more than {LEAST_ROW:,} and up to {most:,} elements"
+    return LEAST_ROW < n <= most or told
 
 
-# Small pieces: several blocks lie on a multiprocessor, and one reads while another writes. Large
-# ones: fewer blocks wait for one another, and waves are shorter.
-@softmax.launcher(
-    "cuda/cluster", source="softmax_cluster.cu", knobs={"KB": [32, 128]}, when=clusterable
-)
-def by_cuda_cluster(k, y, x, KB):
+@softmax.launcher("cuda/cluster", source="softmax_cluster.cu", when=clusterable)
+def by_cuda_cluster(k, y, x):
     if not x.numel():
         return
-    n, size = x.shape[-1], x.element_size()
-    room = min(MOST_PIECE, block_memory(k) - CLUSTER_STATIC)
-    cluster = next((c for c in CLUSTERS if n * size <= c * min(KB << 10, room)), CLUSTERS[-1])
-    each = blocks(blocks(n, cluster) * size, 128) * 128 // size
-    if each * size > room:
-        raise NotSupported(
-            f"softmax: a piece of {each * size:,} bytes, and a block on {k.arch} has room for "
-            f"{room:,}: use cuda/held"
-        )
-    threads = next(t for most, t in CLUSTER_THREADS if each * size <= most)
-    built = k[f"softmax_cluster<{k.type(x)}, {threads}, {cluster}>"]
-    grid = x.numel() // n * cluster
-    built(grid=grid, block=threads, shared=each * size)(y, x, n, each)
+    n, width = x.shape[-1], 16 // x.element_size()
+    fits = [c for c in CLUSTERS[:-1] if n <= c * CLUSTER_THREADS * HELD]
+    cluster = fits[0] if fits else CLUSTERS[-1]
+    each = blocks(n, cluster * width) * width
+    vectors = HELD // width if each <= CLUSTER_THREADS * HELD else MOST_HELD // width
+    together = 3 if vectors * width == HELD else 2
+    whole = "true" if n % width == 0 else "false"
+    choice = f"{CLUSTER_THREADS}, {vectors}, {cluster}, {together}, {whole}"
+    built = k[f"softmax_cluster<{k.type(x)}, {choice}>"]
+    built(grid=x.numel() // n * cluster, block=CLUSTER_THREADS, shared=0)(y, x, n, each)
 
 
 @softmax.launcher("cuda/split", source="softmax_held.cu", when=few_long)
 def by_cuda_split(k, y, x):
-    if x.numel():
-        n = x.shape[-1]
-        by_pieces(k, "softmax", x.numel() // n, n, x, 2, (x,), (y, x))
+    if not x.numel():
+        return
+    n = x.shape[-1]
+    rows = x.numel() // n
+
+    def write(kept, parts):
+        kernel = k[f"softmax_write<{k.type(x)}, {WALKERS}>"]
+        launch = kernel(grid=rows * parts, block=WALKERS, shared=0, early=True)
+        launch(y, kept, x, n, parts)
+
+    by_pieces(k, "softmax", rows, n, x, 2, (x,), write)
 
 
 @softmax.launcher("extension", source="softmax_extension.cpp")

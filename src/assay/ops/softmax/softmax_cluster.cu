@@ -1,15 +1,16 @@
 // y = softmax(x) over the last dimension, of long rows, read once and written once.
 //
-// softmax_cluster  the blocks of a cluster hold a row in their shared memory, a piece each. Bulk
-//                  copies bring all of it at once; each vector enters largest and sum as it comes.
-//                  Blocks then write those two numbers into one another's shared memory.
+// softmax_cluster  the blocks of a cluster hold a row in their registers, a piece each. Each warp
+//                  writes its largest and its sum into the shared memory of every block, once: so
+//                  one barrier of the cluster is all that a row waits for.
 //
-// Below sm_90 there are no clusters: the first block of each row walks it alone, and the others end.
+// Few threads with many elements each do best: a thread's own sums are free of barriers. Below sm_90
+// there are no clusters: the first block of each row walks it alone, and the others end.
 //
 // shapes  x, y: (rows, n), contiguous, of one type: float, double, __half or __nv_bfloat16; each:
-//         elements of a piece, a multiple of 128 bytes, CLUSTER * each >= n
+//         elements of a piece, whole vectors, THREADS * VECS of them at most; CLUSTER * each >= n
 // bytes   2 * rows * n * sizeof(T)
-// FLOPs   6 * rows * n counting exp as one (max, two exps, subtract, add, product)
+// FLOPs   6 * rows * n counting exp as one (max, subtract, exp, add, two products)
 #include "walked.cuh"
 
 #if __CUDA_ARCH__ >= 900
@@ -17,9 +18,6 @@
 
 namespace {
 
-__device__ __forceinline__ unsigned place(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
-}
 __device__ __forceinline__ void arrive_at_cluster() {
   asm volatile("barrier.cluster.arrive.release;" ::: "memory");
 }
@@ -27,41 +25,18 @@ __device__ __forceinline__ void wait_for_cluster() {
   asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
 }
 
-// Brings `bytes`, a multiple of 16, to shared memory; `arrived` then ends its first phase.
-__device__ __forceinline__ void bring(void* to, const void* from, unsigned bytes,
-                                      unsigned long long* arrived) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(place(arrived)),
-               "r"(bytes)
-               : "memory");
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-          "r"(place(to)),
-      "l"(from), "r"(bytes), "r"(place(arrived))
-      : "memory");
-}
-__device__ __forceinline__ void await(unsigned long long* arrived) {
-  unsigned done;
-  do {
-    asm volatile(
-        "{\n.reg .pred p;\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0;\n"
-        "selp.u32 %0, 1, 0, p;\n}"
-        : "=r"(done)
-        : "r"(place(arrived))
-        : "memory");
-  } while (!done);
-}
-
 // Writes into the same variable of another block of the cluster.
-__device__ __forceinline__ void tell(float* there, unsigned rank, float v) {
+__device__ __forceinline__ unsigned there(const void* here, unsigned rank) {
+  const unsigned place = static_cast<unsigned>(__cvta_generic_to_shared(here));
   unsigned at;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(place(there)), "r"(rank));
-  asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(at), "f"(v) : "memory");
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(place), "r"(rank));
+  return at;
 }
-__device__ __forceinline__ void tell(double* there, unsigned rank, double v) {
-  unsigned at;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(place(there)), "r"(rank));
-  asm volatile("st.shared::cluster.f64 [%0], %1;" ::"r"(at), "d"(v) : "memory");
+__device__ __forceinline__ void tell(float* here, unsigned rank, float v) {
+  asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(there(here, rank)), "f"(v) : "memory");
+}
+__device__ __forceinline__ void tell(double* here, unsigned rank, double v) {
+  asm volatile("st.shared::cluster.f64 [%0], %1;" ::"r"(there(here, rank)), "d"(v) : "memory");
 }
 
 }  // namespace
@@ -69,8 +44,26 @@ __device__ __forceinline__ void tell(double* there, unsigned rank, double v) {
 #define CLUSTER_OF(blocks)
 #endif
 
-template <typename T, int THREADS, int CLUSTER>
-__global__ void CLUSTER_OF(CLUSTER) __launch_bounds__(THREADS)
+// A row by one block, element by element: so slow that it costs the kernel no registers.
+template <typename T, int THREADS>
+__device__ __forceinline__ void alone(T* y, const T* x, long long n) {
+  using A = assay::accumulator<T>;
+  assay::Online<A> seen;
+#pragma unroll 1
+  for (long long i = threadIdx.x; i < n; i += THREADS)
+    seen.take(assay::Wide<T, 1>{assay::to_float(x[i])});
+  seen.template combine<THREADS>();
+  const A by = seen.shift(seen.largest), scale = A(1) / seen.sum;
+#pragma unroll 1
+  for (long long i = threadIdx.x; i < n; i += THREADS) {
+    const A e = assay::exponential_of_difference<T>(assay::to_float(x[i]) - by);
+    y[i] = assay::from_float<T>(e * scale);
+  }
+}
+
+// WHOLE: rows are whole vectors.
+template <typename T, int THREADS, int VECS, int CLUSTER, int TOGETHER, bool WHOLE>
+__global__ void CLUSTER_OF(CLUSTER) __launch_bounds__(THREADS, TOGETHER)
     softmax_cluster(T* y, const T* x, long long n, int each) {
   const long long row = blockIdx.x / CLUSTER;
   const int rank = blockIdx.x % CLUSTER;
@@ -79,74 +72,53 @@ __global__ void CLUSTER_OF(CLUSTER) __launch_bounds__(THREADS)
 #if __CUDA_ARCH__ < 900
   if (rank == 0) softmax_walk<T, THREADS>(y, x, n);
 #else
+  if (WHOLE && (assay::misaligned(x) | assay::misaligned(y))) {  // a view that starts elsewhere
+    if (rank == 0) alone<T, THREADS>(y, x, n);
+    return;
+  }
   using A = assay::accumulator<T>;
-  constexpr int N = assay::widest<T>, STEP = THREADS * N, CHUNKS = 64;
-  extern __shared__ __align__(128) unsigned char memory[];
-  __shared__ __align__(8) unsigned long long arrived[CHUNKS];
-  __shared__ A largest[CLUSTER], sums[CLUSTER];
-  T* const held = reinterpret_cast<T*>(memory);
+  constexpr int WARPS = THREADS / 32, ALL = CLUSTER * WARPS, OWN = (ALL + 31) / 32;
+  __shared__ A largest[ALL], sums[ALL];
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const long long begin = static_cast<long long>(rank) * each;
   const int length = int(begin >= n ? 0 : n - begin < each ? n - begin : each);
   x += begin;
   y += begin;
 
-  const bool bulk = assay::aligned(x) && length % N == 0;
-  if (bulk) {
-    if (threadIdx.x == 0) {
-      for (int c = 0; c * STEP < length; ++c)
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(place(arrived + c)) : "memory");
-      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-      for (int c = 0; c * STEP < length; ++c) {
-        const int left = length - c * STEP;
-        bring(held + c * STEP, x + c * STEP, (left < STEP ? left : STEP) * sizeof(T), arrived + c);
-      }
-    }
-  } else {
-    for (int i = threadIdx.x; i < length; i += THREADS) held[i] = x[i];
-  }
-  __syncthreads();
+  assay::Held<T, THREADS, VECS> held;
+  held.load(x, length, WHOLE, assay::from_float<T>(-INFINITY));
   arrive_at_cluster();
-
-  assay::Online<A> seen;
-  // f(i, Count<M>, chunk): M elements from i on, a vector of this thread or, at the end, single ones.
-  const auto pieces = [&](auto f) {
-    int chunk = 0, i = threadIdx.x * N;
-    for (; i + N <= length; i += STEP, ++chunk) f(i, assay::Count<N>{}, chunk);
-    for (int j = i; j < length && j < i + N; ++j) f(j, assay::Count<1>{}, chunk);
-  };
-  pieces([&](int i, auto count, int chunk) {
-    if (bulk) await(arrived + chunk);
-    seen.take(assay::load<count.value>(held + i));
-  });
-  seen.template combine<THREADS>();
+  const A top = assay::warp_reduce(held.over(assay::Max{}), assay::Max{});
+  // Where all is -inf: exp(-inf - 0) is 0 each, and 0 / 0 the NaN that torch gives too.
+  const A by = assay::Online<A>::shift(top);
+  held.change([&](A v, int, int) { return assay::exponential_of_difference<T>(v - by); });
+  const A sum = assay::warp_reduce(held.over(assay::Sum{}), assay::Sum{});
 
   wait_for_cluster();  // all of its blocks have begun, so that their memory is theirs
-  if (threadIdx.x < CLUSTER) {
-    tell(largest + rank, threadIdx.x, seen.largest);
-    tell(sums + rank, threadIdx.x, seen.sum);
+  if (lane < CLUSTER) {
+    tell(largest + rank * WARPS + warp, lane, top);
+    tell(sums + rank * WARPS + warp, lane, sum);
   }
   arrive_at_cluster();
   wait_for_cluster();
-  A top = -INFINITY, total = 0;
+  A tops[OWN], all = -INFINITY, total = 0;
 #pragma unroll
-  for (int r = 0; r < CLUSTER; ++r) top = assay::maximum(top, largest[r]);
-  const A by = seen.shift(top);
+  for (int i = 0; i < OWN; ++i) {
+    const int w = i * 32 + lane;
+    tops[i] = w < ALL ? largest[w] : A(-INFINITY);
+    all = assay::maximum(all, tops[i]);
+  }
+  const A to = assay::Online<A>::shift(assay::warp_reduce(all, assay::Max{}));
 #pragma unroll
-  for (int r = 0; r < CLUSTER; ++r) total += sums[r] * assay::exponential(largest[r] - by);
-  const A scale = A(1) / total;  // 1 <= total <= n for a finite row
-
-  const bool vectors = assay::aligned(y);
-  pieces([&](int i, auto count, int) {
-    auto v = assay::load<count.value>(held + i);
-#pragma unroll
-    for (int j = 0; j < count.value; ++j)
-      v[j] = assay::from_float<T>(assay::exponential_for<T>(assay::to_float(v[j]) - by) * scale);
-    if (vectors) {
-      assay::store(y + i, v);
-    } else {
-#pragma unroll
-      for (int j = 0; j < count.value; ++j) y[i + j] = v[j];
-    }
-  });
+  for (int i = 0; i < OWN; ++i) {
+    const int w = i * 32 + lane;
+    if (w < ALL) total += sums[w] * assay::exponential_of_difference<A>(tops[i] - to);
+  }
+  total = assay::warp_reduce(total, assay::Sum{});  // 1 <= total <= n for a finite row
+  // A warp of nothing but -inf: its exps are 0, and exp(0 - to) could be inf.
+  const A moved = top == -INFINITY ? A(0) : assay::exponential_of_difference<A>(by - to);
+  const A scale = moved / total;
+  held.change([&](A e, int, int) { return e * scale; });
+  held.store(y, length, WHOLE);
 #endif
 }

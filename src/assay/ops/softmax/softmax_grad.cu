@@ -21,10 +21,9 @@ __global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
   assay::Held<T, THREADS, VECS> g, p;
   g.load(dy + row * n, count, whole, zero);
   p.load(y + row * n, count, whole, zero);
-  A sum = 0;
-  g.each([&](A v, int u, int j) { sum += v * assay::to_float(p.v[u][j]); });
-  sum = assay::row_reduce<THREADS>(sum, assay::Sum{});
-  g.change([&](A v, int u, int j) { return assay::to_float(p.v[u][j]) * (v - sum); });
+  const A own = g.over([&](A v, int u, int j) { return v * p.v[u][j]; }, assay::Sum{});
+  const A sum = assay::row_reduce<THREADS>(own, assay::Sum{});
+  g.change([&](A v, int u, int j) { return p.v[u][j] * (v - sum); });
   g.store(dx + row * n, count, whole);
 }
 
@@ -38,13 +37,13 @@ __global__ void __launch_bounds__(BLOCK)
   assay::walk<BLOCK>(in, to, n, [&](auto& v, long long, auto count) {
 #pragma unroll
     for (int j = 0; j < count.value; ++j)
-      sum += assay::to_float(v[0][j]) * assay::to_float(v[1][j]);
+      sum += v[0][j] * v[1][j];
   });
   sum = assay::block_reduce<BLOCK>(sum, assay::Sum{});
   assay::walk<BLOCK>(in, to, n, [&](auto& v, long long i, auto count) {
 #pragma unroll
     for (int j = 0; j < count.value; ++j)
-      v[0][j] = assay::from_float<T>(assay::to_float(v[1][j]) * (assay::to_float(v[0][j]) - sum));
+      v[0][j] = v[1][j] * (v[0][j] - sum);
     assay::store(to + i, v[0]);
   });
 }

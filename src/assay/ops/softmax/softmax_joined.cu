@@ -36,13 +36,10 @@ __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
 
   assay::Held<T, THREADS, VECS> held;
   held.load(x + row * n + begin, count, whole, assay::from_float<T>(-INFINITY));
-  A largest = -INFINITY;
-  held.each([&](A v, int, int) { largest = assay::maximum(largest, v); });
-  largest = assay::block_reduce<THREADS>(largest, assay::Max{});
+  const A largest = assay::block_reduce<THREADS>(held.over(assay::Max{}), assay::Max{});
   const A by = assay::Online<A>::shift(largest);
-  A e[VECS][N], sum = 0;
-  held.each([&](A v, int u, int j) { sum += e[u][j] = assay::exponential_for<T>(v - by); });
-  sum = assay::block_reduce<THREADS>(sum, assay::Sum{});
+  held.change([&](A v, int, int) { return assay::exponential_of_difference<T>(v - by); });
+  const A sum = assay::block_reduce<THREADS>(held.over(assay::Sum{}), assay::Sum{});
 
   if (threadIdx.x == 0) {
     kept[2 * static_cast<long long>(ticket)] = largest;
@@ -59,11 +56,11 @@ __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
   top = assay::block_reduce<THREADS>(top, assay::Max{});
   const A to = assay::Online<A>::shift(top);
   for (int p = threadIdx.x; p < parts; p += THREADS)
-    total += all[2 * p + 1] * assay::exponential(all[2 * p] - to);
+    total += all[2 * p + 1] * assay::exponential_of_difference<A>(all[2 * p] - to);
   total = assay::block_reduce<THREADS>(total, assay::Sum{});
   // A piece of nothing but -inf: its exps are 0, and exp(0 - to) could be inf.
-  const A moved = largest == -INFINITY ? A(0) : assay::exponential(by - to);
+  const A moved = largest == -INFINITY ? A(0) : assay::exponential_of_difference<A>(by - to);
   const A scale = A(1) / total;  // 1 <= total <= n for a finite row
-  held.change([&](A, int u, int j) { return e[u][j] * moved * scale; });
+  held.change([&](A e, int, int) { return e * moved * scale; });
   held.store(y + row * n + begin, count, whole);
 }

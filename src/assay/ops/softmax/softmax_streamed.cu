@@ -12,20 +12,17 @@ template <typename T, int THREADS, int VECS>
 __global__ void __launch_bounds__(THREADS, assay::blocks_of_streamed<THREADS>)
     softmax_streamed(T* y, const T* x, long long rows, long long n) {
   using A = assay::accumulator<T>;
-  constexpr int N = assay::widest<T>;
   const bool whole = assay::whole_vectors<T>(n, x, y);
   const T fill = assay::from_float<T>(-INFINITY);
   assay::for_rows<T, THREADS, VECS>(x, rows, n, whole, fill, [&](auto& held, long long row) {
-    A largest = -INFINITY;
-    held.each([&](A v, int, int) { largest = assay::maximum(largest, v); });
-    largest = assay::block_reduce<THREADS>(largest, assay::Max{});
+    const A largest = assay::block_reduce<THREADS>(held.over(assay::Max{}), assay::Max{});
     // Where all is -inf: exp(-inf - 0) is 0 each, and 0 / 0 the NaN that torch gives too.
     const A by = assay::Online<A>::shift(largest);
 
-    A e[VECS][N], sum = 0;
-    held.each([&](A v, int u, int j) { sum += e[u][j] = assay::exponential_for<T>(v - by); });
-    const A scale = A(1) / assay::block_reduce<THREADS>(sum, assay::Sum{});
-    held.change([&](A, int u, int j) { return e[u][j] * scale; });
+    held.change([&](A v, int, int) { return assay::exponential_of_difference<T>(v - by); });
+    const A sum = assay::block_reduce<THREADS>(held.over(assay::Sum{}), assay::Sum{});
+    const A scale = A(1) / sum;
+    held.change([&](A e, int, int) { return e * scale; });
     held.store(y + row * n, int(n), whole);
   });
 }
