@@ -281,7 +281,7 @@ def test_lines_are_those_of_the_function_and_of_all_it_calls() -> None:
     assert counted["eager"] == 2, "def and return, no decorator"
     assert counted["python"] == 3
     assert counted["triton"] == 5 + 7, "the launcher, and @jit with its kernel in another file"
-    assert counted["numba"] == 5 + 5, "`when=` in the decorator is not counted"
+    assert counted["numba"] == 6 + 14, "`when=` in the decorator is not counted"
     source = square.find("cuda/naive").source
     assert source is not None
     assert counted["cuda/naive"] == 5 + lines.c_lines(source.read_text())

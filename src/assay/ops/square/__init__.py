@@ -96,11 +96,12 @@ def by_extension(k, y, x):
 
 @square.launcher("numba", when=numba_has)
 def by_numba(y, x):
-    from .square_numba import THREADS, kernel
+    from .square_numba import EACH, THREADS, kernel
 
     n = x.numel()
     if n:
-        kernel[(n + THREADS - 1) // THREADS, THREADS](y.view(-1), x.view(-1))
+        tile = EACH * THREADS
+        kernel[(n + tile - 1) // tile, THREADS](y.view(-1), x.view(-1))
 
 
 @square.launcher("cpp", source="square.cpp")

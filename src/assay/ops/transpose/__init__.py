@@ -62,7 +62,7 @@ def by_triton(y, x, TILE):
 
     m, n = x.shape
     if x.numel():
-        kernel[(blocks(m, TILE) * blocks(n, TILE),)](y, x, m, n, TILE)
+        kernel[(blocks(m, TILE) * blocks(n, TILE),)](y, x, m, n, TILE, num_warps=TILE // 8)
 
 
 def in_tiles(k, name, y, x, tile, threads):

@@ -12,7 +12,7 @@
 // FLOPs   none
 #include "assay.cuh"
 
-// Where a block's tile of x begins; tiles are numbered along rows of x.
+// Where a block's tile of x begins. Tiles are numbered along rows of x.
 template <int TILE>
 struct Corner {
   long long i, j;
@@ -21,16 +21,12 @@ struct Corner {
     i = static_cast<long long>(blockIdx.x / across) * TILE;
     j = static_cast<long long>(blockIdx.x % across) * TILE;
   }
-  // Numbered down and up bands of BAND tiles: blocks that run together then write long stretches of
-  // rows of y too, and not just read long ones of x. Memory likes to stay in a page, on both sides.
+  // Numbered down columns of x instead: blocks that run together then write along rows of y, and
+  // scattered reads cost memory less than scattered writes do.
   __device__ __forceinline__ Corner(long long m, long long n) {
-    constexpr unsigned BAND = 8;
-    const unsigned across = unsigned((n + TILE - 1) / TILE), down = unsigned((m + TILE - 1) / TILE);
-    const unsigned top = blockIdx.x / (BAND * across) * BAND;
-    const unsigned high = down - top < BAND ? down - top : BAND;
-    const unsigned place = blockIdx.x % (BAND * across);
-    i = static_cast<long long>(top + place % high) * TILE;
-    j = static_cast<long long>(place / high) * TILE;
+    const unsigned down = unsigned((m + TILE - 1) / TILE);
+    i = static_cast<long long>(blockIdx.x % down) * TILE;
+    j = static_cast<long long>(blockIdx.x / down) * TILE;
   }
 };
 

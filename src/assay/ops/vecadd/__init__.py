@@ -98,11 +98,11 @@ def by_cuda_vectorised(k, y, a, b, UNROLL):
 
 @vecadd.launcher("numba", when=numba_has)
 def by_numba(y, a, b):
-    from .vecadd_numba import THREADS, kernel
+    from .vecadd_numba import EACH, THREADS, kernel
 
     n = a.numel()
     if n:
-        kernel[blocks(n, THREADS), THREADS](y, a, b)
+        kernel[blocks(n, EACH * THREADS), THREADS](y, a, b)
 
 
 @vecadd.launcher("cpp", source="vecadd.cpp", when=lambda dtype: dtype == "float32" or "float32")
