@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import assay
+from assay.inputs import Make
 from assay.op import Op, ops_in
 from assay.ops.rows import held
 from assay.ops.square import square
@@ -163,6 +164,14 @@ def test_the_gallery_is_right_in_every_way_and_dtype(
 def test_a_formula_is_the_gradient(judge: Judge, op: str) -> None:
     case = {**GALLERY[op][0], "dtype": "float32"}
     assert all_right(judge(f"{op}_grad", case=case, variants=("eager",))) == {"eager"}
+
+
+def test_sums_of_other_inputs_are_other_sums_however_many_there_are() -> None:
+    """In float32 a sum of 2^28 numbers may be off by 0.4 %: those of others must lie further."""
+    from assay.ops.row_sum import everything
+
+    means = [float(everything.inputs(Make(seed), 1 << 20, "float32")[0].mean()) for seed in (0, 1)]
+    assert abs(means[0] / means[1] - 1) > 0.04
 
 
 @pytest.mark.gpu
