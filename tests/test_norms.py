@@ -67,6 +67,23 @@ def test_a_part_that_begins_far_from_its_mean_keeps_its_digits(
     assert row.verdict.worst < 0.7, "of what rounding allows"
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("op", ["layernorm", "rmsnorm"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"rows": 10, "n": 4100, "dtype": "float32"},
+        {"rows": 5, "n": 4099, "dtype": "bfloat16"},
+        {"rows": 3, "n": 5001, "dtype": "float64"},
+    ],
+)
+def test_any_number_of_rows_is_written_together(
+    judge: Callable[..., list[Row]], op: str, case: dict[str, int | str]
+) -> None:
+    rows = judge(op, case=case, variants=("cuda/split",))
+    assert [row.word for row in rows if row.way == "cuda"] == ["right"]
+
+
 @pytest.mark.parametrize("size", [1, 4, 5, 9])
 def test_a_window_at_an_edge_holds_what_lies_in_the_image(size: int) -> None:
     """The references against PyTorch's own, and against windows cut out by hand."""

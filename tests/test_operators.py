@@ -219,11 +219,14 @@ def test_every_gradient_has_kernels_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("itemsize", [2, 4, 8])
+@pytest.mark.parametrize("each", [2, 4])
 @pytest.mark.parametrize(("most", "widest"), [(32, 1024), (16, 1024), (16, 512)])
-def test_a_row_that_is_held_fits_its_threads(itemsize: int, most: int, widest: int) -> None:
+def test_a_row_that_is_held_fits_its_threads(
+    itemsize: int, most: int, widest: int, each: int
+) -> None:
     width, longest = 16 // itemsize, 0
     for n in (1, 31, 129, 1000, 1025, 4096, 5000, 8192, 12_345, 16_384, 32_768, 40_000):
-        chosen = held(n, itemsize, most, widest)
+        chosen = held(n, itemsize, most, widest, each)
         if chosen is None:
             assert n > widest * most // 2
             continue

@@ -18,7 +18,7 @@ from cuda.bindings import driver
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.errors import LaunchError
+from assay.errors import LaunchError, NotSupported
 from assay.faults import poisons_process, word_of
 from assay.types import Compiled
 from assay.ways import cuda_module
@@ -218,6 +218,17 @@ def test_the_pieces_of_a_cluster_hold_the_row(dtype: torch.dtype, n: int) -> Non
     assert (whole == "true") == (n % width == 0)
     assert int(threads) // 32 * int(cluster) <= 32 * 4, "sums that a lane reads"
     assert int(together) * int(threads) * int(vectors) * width <= 50_000, "registers of all blocks"
+
+
+@pytest.mark.parametrize(("arch", "fits"), [("sm_90", True), ("sm_80", True), ("sm_120", False)])
+def test_a_cluster_that_a_gpu_has_no_room_for_is_refused_by_name(arch: str, fits: bool) -> None:
+    x, recorder = torch.empty(2, 300_000, device="meta"), Recorder(arch)
+    if not fits:
+        with pytest.raises(NotSupported, match=r"a cluster on sm_120 has room for 8: use cuda/"):
+            softmax.by_cuda_cluster(recorder, torch.empty_like(x), x)
+        x = torch.empty(2, 100_000, device="meta")
+    softmax.by_cuda_cluster(recorder, torch.empty_like(x), x)
+    assert recorder.launches[0].grid == (2 * (16 if fits else 8), 1, 1)
 
 
 def test_what_launches_goes_at_once_with_the_last_who_holds_it(gpu: Gpu, k: Module) -> None:

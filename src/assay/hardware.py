@@ -25,9 +25,26 @@ CARDS = {
 """That card."""
 
 
+CLUSTER = 8
+"""Blocks of a cluster that every GPU with clusters has room for (CUDA C++ Programming Guide)."""
+LARGE_CLUSTERS = {90: 16, 100: 16}
+"""And those that have room for more."""
+
+
+def capability(arch: str) -> int:
+    """90 for `sm_90a`; 0 where there is no number."""
+    return int("".join(c for c in arch if c.isdigit()) or 0)
+
+
 def shared_of(arch: str) -> int | None:
     """Most bytes of shared memory a block can ask for on `sm_90a`; None where it is not known."""
-    return SHARED.get(int("".join(c for c in arch if c.isdigit()) or 0))
+    return SHARED.get(capability(arch))
+
+
+def cluster_of(arch: str) -> int:
+    """Most blocks of a cluster on `sm_90a`; 1 where there are no clusters."""
+    number = capability(arch)
+    return LARGE_CLUSTERS.get(number, CLUSTER) if number >= 90 else 1
 
 
 DRAM = {

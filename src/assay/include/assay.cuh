@@ -85,9 +85,9 @@ __device__ __forceinline__ accumulator<T> exponential_for(accumulator<T> v) {
   }
 }
 
-// e**d of a difference d = a - b that was rounded when it was taken: by up to half a unit in its last
-// place, which moves the result by |d| 2^-25 of itself. So by hardware for float too: the product
-// with log2(e) moves it by no more than that, and ex2 itself by 2^-22. Below 2^-126 it is 0.
+// e**d of a difference d = a - b that was rounded when it was taken: by up to half a unit in its
+// last place, which moves the result by |d| 2^-25 of itself. So by hardware for float too: the
+// product with log2(e) moves it by no more than that, and ex2 itself by 2^-22. Below 2^-126 it is 0.
 template <typename T>
 __device__ __forceinline__ accumulator<T> exponential_of_difference(accumulator<T> d) {
   if constexpr (sizeof(T) == 8)
@@ -142,8 +142,8 @@ __device__ __forceinline__ Vec<T, N> load(const T* p) {
   return *reinterpret_cast<const Vec<T, N>*>(p);
 }
 // To global memory. 8 and 16 bytes are written as words by one instruction, spelled out: what the
-// compiler makes of eight halves of a struct is at times eight stores, and at times four. ONCE: what
-// is written leaves the L2 cache first, to what will be read again (PTX ISA, st.cs).
+// compiler makes of eight halves of a struct is at times eight stores, and at times four. ONCE: of
+// 16 bytes, which then leave the L2 cache first, to what will be read again (PTX ISA, st.cs).
 template <bool ONCE = false, int N, typename T>
 __device__ __forceinline__ void store(T* p, const Vec<T, N>& v) {
   if constexpr (sizeof(v) < 8) {

@@ -196,7 +196,7 @@ __device__ __forceinline__ void norm_parts(accumulator<T>* kept, const T* x, lon
   mine[2] = squares - sum * shift;
 }
 
-// Of `parts` parts together, n elements, by BLOCK threads, a block or a warp, each of which gets it.
+// Of `parts` parts together, n elements, by BLOCK threads, a block or a warp: each thread gets it.
 // KINDS numbers are kept of each part.
 template <bool CENTRED, int BLOCK, int KINDS = 3, typename A>
 __device__ __forceinline__ Statistics<A> joined(const A* kept, long long n, int parts, A eps) {

@@ -156,8 +156,8 @@ __device__ __forceinline__ bool whole_vectors(long long n, const T* first, const
 }
 
 // Walks K rows of any length at once by a block of BLOCK threads: f(v, i, Count<M>) gets M
-// neighbouring elements of each, from element i on, widened, as `v[k][j]`. `y` is a row that f writes, or
-// null. A row of odd length starts anywhere, so: single elements up to the first 16-byte boundary,
+// neighbouring elements of each, from element i on, widened, as `v[k][j]`. `y` is a row that f
+// writes, or null. A row of odd length starts anywhere, so: single elements up to the first 16-byte boundary,
 // whole vectors, single elements again. Rows that are off by different amounts go one by one.
 // AHEAD / K vectors of each row are on their way before the first is used: at 1,024 threads of a
 // multiprocessor that is 64 KB, where one at a time would be 16.
@@ -207,8 +207,8 @@ __device__ __forceinline__ void walk(const T* const (&in)[K], const T* y, long l
 }
 
 // Tiles of a row that one of `parts` blocks has: every parts-th, so that all read side by side, and
-// each but the last is one round of `walk`. f(begin, length). Backwards, a second kernel begins with
-// what the first one read last, and finds it in the L2 cache.
+// each but the last is one round of `walk`. f(begin, length). Backwards, a second kernel begins
+// with what the first one read last, and finds it in the L2 cache.
 template <int BLOCK, typename T, int VECTORS = 4, typename F>
 __device__ __forceinline__ void for_tiles(long long n, int part, int parts, F f,
                                           bool backwards = false) {

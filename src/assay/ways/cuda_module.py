@@ -14,8 +14,6 @@ from .launch import Launch, arguments, check_geometry, check_shared, configured_
 
 KEPT = 1024
 """Launches of one source, by kernel and geometry, that are kept ready."""
-PORTABLE_CLUSTER = 8
-"""Blocks of a cluster that every GPU with clusters has room for (CUDA C++ Programming Guide)."""
 EARLY_FROM = (9, 0)
 """Compute capability from which a kernel may start early; below, it is launched as usual."""
 
@@ -190,7 +188,7 @@ def allow_clusters(kernel: Any, device: int) -> None:
 
     names = driver.CUfunction_attribute
     blocks = get_attribute(kernel, names.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, device)
-    if blocks <= PORTABLE_CLUSTER:
+    if blocks <= hardware.CLUSTER:
         return
     wide = names.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
     status = set_attribute(kernel, wide, 1, device)

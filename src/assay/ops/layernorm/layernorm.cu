@@ -2,7 +2,7 @@
 //
 // layernorm_held, layernorm_grad_held      a row in the registers of a warp or a block, read once
 // layernorm_walked, layernorm_grad_walked  longer rows: walked three and four times
-// layernorm_parts, layernorm_write         few long rows: tiles shared among blocks, then all put together
+// layernorm_parts, layernorm_write         few long rows: blocks share tiles, then all put together
 // layernorm_partials, layernorm_columns    dw and db: of partial sums, or of the rows themselves
 //
 // shapes  x, y, dx, dy: (rows, n); w, b, dw, db: n; contiguous, of one type

@@ -13,6 +13,7 @@ A row that holds a NaN or +inf, or nothing but -inf, gives NaN everywhere, as in
 
 import torch
 
+from assay import hardware
 from assay.errors import NotSupported
 from assay.inputs import dtype_name, dtype_of
 from assay.op import Op
@@ -124,7 +125,7 @@ def by_cuda_joined(k, y, x):
 
 
 CLUSTERS = (2, 4, 8, 16)
-"""Blocks of a cluster: every GPU from Hopper on has room for 8, most for 16."""
+"""Blocks of a cluster; not every GPU has room for 16."""
 CLUSTER_THREADS = 256
 HELD, MOST_HELD = 64, 96
 """Elements of a thread, where three blocks share a multiprocessor, and where two do."""
@@ -148,6 +149,12 @@ def by_cuda_cluster(k, y, x):
     n, width = x.shape[-1], 16 // x.element_size()
     fits = [c for c in CLUSTERS[:-1] if n <= c * CLUSTER_THREADS * HELD]
     cluster = fits[0] if fits else CLUSTERS[-1]
+    most = hardware.cluster_of(k.arch)
+    if 1 < most < cluster:  # where there are no clusters, a block walks the row
+        raise NotSupported(
+            f"softmax: a row of {n:,} elements wants {cluster} blocks, and a cluster on {k.arch} "
+            f"has room for {most}: use cuda/split"
+        )
     each = blocks(n, cluster * width) * width
     vectors = HELD // width if each <= CLUSTER_THREADS * HELD else MOST_HELD // width
     together = 3 if vectors * width == HELD else 2

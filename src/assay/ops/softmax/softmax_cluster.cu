@@ -4,8 +4,8 @@
 //                  writes its largest and its sum into the shared memory of every block, once: so
 //                  one barrier of the cluster is all that a row waits for.
 //
-// Few threads with many elements each do best: a thread's own sums are free of barriers. Below sm_90
-// there are no clusters: the first block of each row walks it alone, and the others end.
+// Few threads with many elements each do best: a thread's own sums are free of barriers. Below
+// sm_90 there are no clusters: the first block of each row walks it alone, and the others end.
 //
 // shapes  x, y: (rows, n), contiguous, of one type: float, double, __half or __nv_bfloat16; each:
 //         elements of a piece, whole vectors, THREADS * VECS of them at most; CLUSTER * each >= n

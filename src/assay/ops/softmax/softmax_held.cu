@@ -4,8 +4,8 @@
 //                 sum all come out of registers.
 // softmax_walked  a longer row: one walk finds the largest and the sum (online), a second writes y.
 // softmax_parts, softmax_write
-//                 few long rows: a block finds largest and sum of some tiles of a row; then each puts
-//                 those of its row together, and writes its own.
+//                 few long rows: a block finds largest and sum of some tiles of a row; then each
+//                 puts those of its row together, and writes its own.
 //
 // shapes  x, y: (rows, n), contiguous, of one type: float, double, __half or __nv_bfloat16
 // bytes   2 * rows * n * sizeof(T); walked, the second reading finds the row in a cache, if it fits
