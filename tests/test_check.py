@@ -17,8 +17,10 @@ PLAIN = {
 }
 """Some of each zoo, of every kind; the others are judged by `make test-full`."""
 SLOW = {
-    "wrong": "rows_numba rows_triton hostile_values cheats_cpp",
-    "right": "accuracy numba_right rows_triton unusual sums_cuda scalars cpp_right",
+    "wrong": "rows_numba rows_triton hostile_values cheats_cpp gradients order_cuda partial"
+    " accuracy hostile_cuda gemm_cuda",
+    "right": "accuracy numba_right rows_triton unusual sums_cuda scalars cpp_right in_place"
+    " specials exact layouts gradients sums softmax limits fused",
 }
 """Those that take the longest: by `make test-gallery`, and by `assay selftest verdict`."""
 

@@ -691,7 +691,7 @@ def test_a_kernel_with_a_fifth_more_work_fails_the_gate(
     assert (pair["word"], summary["exit_code"]) == ("same", 0)
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_more_work_never_passes_between_two_benches(tmp_path: Path) -> None:
     """Two benches, a file each. In which of them the machine was busier nobody knows."""
     for name, times in (("ten", 10), ("twelve", 12), ("thirty", 30)):
@@ -711,7 +711,7 @@ def git(folder: Path, *words: str) -> None:
     subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_a_revision_is_compared_with_the_working_tree(tmp_path: Path) -> None:
     """The file's neighbour comes from the same revision; both kept runs give the verdict again."""
     folder = tmp_path / "sub"

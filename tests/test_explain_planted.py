@@ -203,7 +203,7 @@ def test_every_cause_is_named_and_no_sound_kernel_is_advised(
     assert all(true == found for true, found in said)
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_every_planted_kernel_is_right(judge: Callable[..., list[Row]], tmp_path: Path) -> None:
     """On each case that takes a moment; the large ones are for a GPU."""
     every: dict[tuple[Path, str], list[Planted]] = {}

@@ -58,7 +58,7 @@ def _broken(path: Path, judge: Callable[..., list[Row]]) -> None:
 @pytest.mark.parametrize(
     ("target", "inputs", "case"),
     [
-        pytest.param("softmax", (), {**ROWS, "dtype": "float32"}, marks=pytest.mark.full),
+        pytest.param("softmax", (), {**ROWS, "dtype": "float32"}, marks=pytest.mark.gallery),
         pytest.param("softmax", (), {**ROWS, "dtype": "bfloat16"}, marks=pytest.mark.gallery),
         pytest.param("softmax", (), LONG, marks=pytest.mark.gallery),
         pytest.param("square", (), HALF, marks=pytest.mark.gallery),

@@ -271,7 +271,7 @@ def test_a_target_whose_accesses_cannot_be_counted_keeps_its_geometry(
     assert "no geometry: wgmma" in capsys.readouterr().err
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_the_command_line(tmp_path: Path) -> None:
     done = assay(tmp_path, "geometry", *NOTES)
     assert (done.returncode, done.stderr) == (0, "")

@@ -119,7 +119,7 @@ def test_steps_follow_one_another_without_the_host(few):
         assert float((value - twin[name].detach()).abs().max()) <= 2e-2 * float(moved) + 1e-7, name
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 @pytest.mark.usefixtures("in_cpp")
 @pytest.mark.timeout(600)
 def test_the_back_end_has_the_phases_of_a_network(few):

@@ -111,7 +111,7 @@ def test_what_is_missing_of_cuda_is_the_reason(monkeypatch: pytest.MonkeyPatch) 
         assert "what it calls is not here: libcuda.so.1" in f.path(x)
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_an_operator_of_this_process_uses_it_once_it_is_built(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -29,11 +29,13 @@ op.launcher("cuda/split", source="{op}.cu")({launcher})
 PLANES = {"op": "batchnorm2d", "first": ":, :, 0, 0", "case": "b=3, c=6, h=14, w=14"}
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     "parts",
     [
-        {**PLANES, "given": "made", "direction": "forward", "launcher": "by_cuda"},
+        pytest.param(
+            {**PLANES, "given": "made", "direction": "forward", "launcher": "by_cuda"},
+            marks=pytest.mark.full,
+        ),
         pytest.param(
             {
                 **PLANES,
@@ -41,7 +43,7 @@ PLANES = {"op": "batchnorm2d", "first": ":, :, 0, 0", "case": "b=3, c=6, h=14, w
                 "direction": "backward",
                 "launcher": "gradient_by_cuda",
             },
-            marks=pytest.mark.full,
+            marks=pytest.mark.gallery,
         ),
         pytest.param(
             {
@@ -52,7 +54,7 @@ PLANES = {"op": "batchnorm2d", "first": ":, :, 0, 0", "case": "b=3, c=6, h=14, w
                 "direction": "forward",
                 "launcher": "by_cuda_split",
             },
-            marks=pytest.mark.full,
+            marks=pytest.mark.gallery,
         ),
     ],
     ids=["batchnorm2d", "batchnorm2d_grad", "layernorm"],
@@ -67,14 +69,13 @@ def test_a_part_that_begins_far_from_its_mean_keeps_its_digits(
     assert row.verdict.worst < 0.7, "of what rounding allows"
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("op", ["layernorm", "rmsnorm"])
 @pytest.mark.parametrize(
     "case",
     [
-        {"rows": 10, "n": 4100, "dtype": "float32"},
-        {"rows": 5, "n": 4099, "dtype": "bfloat16"},
-        {"rows": 3, "n": 5001, "dtype": "float64"},
+        pytest.param({"rows": 10, "n": 4100, "dtype": "float32"}, marks=pytest.mark.full),
+        pytest.param({"rows": 5, "n": 4099, "dtype": "bfloat16"}, marks=pytest.mark.gallery),
+        pytest.param({"rows": 3, "n": 5001, "dtype": "float64"}, marks=pytest.mark.gallery),
     ],
 )
 def test_any_number_of_rows_is_written_together(

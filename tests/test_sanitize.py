@@ -263,7 +263,7 @@ def test_a_tool_without_a_report_is_named(sanitized: Callable[..., Row]) -> None
     assert any("not sanitized: synccheck: its report ends without" in f for f in findings(made))
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_a_tool_that_hangs_is_ended(
     sanitized: Callable[..., Row], monkeypatch: pytest.MonkeyPatch
 ) -> None:
