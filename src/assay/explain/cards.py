@@ -54,7 +54,7 @@ class Card:
     @property
     def number(self) -> int:
         """90 for sm_90a."""
-        return int("".join(c for c in self.arch if c.isdigit()))
+        return hardware.capability(self.arch)
 
 
 SHEETS = {

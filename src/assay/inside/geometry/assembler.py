@@ -13,6 +13,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from ... import hardware
 from ...errors import NotRun
 
 ENTRY = re.compile(r"Compiling entry function '([\w$]+)' for '(\w+)'")
@@ -79,8 +80,8 @@ def assemblers(arch: str) -> list[str]:
     """Programs that can assemble for an architecture, the one that Triton would take first."""
     folder = _folder_of_triton()
     names = ["ptxas", "ptxas-blackwell"]
-    number = int("".join(c for c in arch if c.isdigit()) or 0)
-    bundled = [folder / name for name in (names[::-1] if number >= BLACKWELL else names)]
+    newest_first = hardware.capability(arch) >= BLACKWELL
+    bundled = [folder / name for name in (names[::-1] if newest_first else names)]
     found = [str(path) for path in bundled if path.is_file()]
     in_path = shutil.which("ptxas")
     return [*found, *([in_path] if in_path else [])]

@@ -254,8 +254,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
   };
   begin(second_image);
   const ToDy to_dy(known2);
-  wait_for_the_last();
-  let_the_next_start();
+  assay::await_previous_kernel();
+  assay::let_next_kernel_start();
   sum_rows<64, 4>(s.sums, s.dz, parts2, rows);
   to_dy.put(s.to_dy, s.sums, batch);
   if (blockIdx.x == 0 && threadIdx.x < 64) sums2[threadIdx.x] = float(s.sums[threadIdx.x]);

@@ -106,8 +106,8 @@ __device__ void finish_first(const Update& update, float* scratch, const float* 
   if (second)
     gamma = update.old(BN2_W + lane), beta = update.old(BN2_B + lane),
     bias = update.old(CONV2_BIAS + lane);
-  wait_for_the_last();
-  let_the_next_start();
+  assay::await_previous_kernel();
+  assay::let_next_kernel_start();
   float4 v = sum_fours<5>(parts_1 + i64(group) * D1 + c * 16 + quad * 4, GROUPS * D1,
                           count_of(group, rows, GROUPS));
 #pragma unroll
@@ -178,8 +178,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const int c = k % 2 * 8 + lane % 4 * 2 + part % 2;
     const int i = CONV2 + o * K2 + c * TAPS + k / 2;
     const Update::Old old = update.old(i);
-    wait_for_the_last();
-    let_the_next_start();
+    assay::await_previous_kernel();
+    assay::let_next_kernel_start();
     const float g = column_sum(scratch, parts_k, C2 * K2, block * COLUMNS, rows);
     if (threadIdx.x < COLUMNS) update(i, g, old);
     return;

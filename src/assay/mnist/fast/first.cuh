@@ -21,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
                    int batch) {
   __shared__ __align__(16) float x[XSIZE];
   __shared__ float sums[WARPS][16][17], values[VALUES];
-  let_the_next_start();
+  assay::let_next_kernel_start();
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, at = lane % 4;
   const Digits digits{images, nullptr, order, *step, batch};
   u32 word = digits.word(blockIdx.x);
@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
     out[pair_at(i, j)] = sum;
   }
   if (threadIdx.x < PAIRS - 55) out[55 + threadIdx.x] = 0.f;
-  wait_for_the_last();  // it needs nothing of that, but the next kernel does
+  assay::await_previous_kernel();  // it needs nothing of that, but the next kernel does
 }
 
 // Fills known (KNOWN1 floats, shared; NOW not) from the partial products of all blocks. Sixteen threads

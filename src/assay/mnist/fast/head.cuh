@@ -38,8 +38,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
   };
   fetch_weights(first);
-  wait_for_the_last();
-  let_the_next_start();
+  assay::await_previous_kernel();
+  assay::let_next_kernel_start();
   fetch(first);
   second_statistics(known, sums, w, parts2, rows, parameters, batch);
   if (blockIdx.x + blockIdx.y == 0 && threadIdx.x < KNOWN2)
@@ -123,8 +123,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
   const auto label_of = [&](int b) { return b < batch ? int(labels[digits.at(b)]) : 0; };
   int b = blockIdx.x * WARPS + warp, next = label_of(b);
   __syncthreads();
-  wait_for_the_last();
-  let_the_next_start();
+  assay::await_previous_kernel();
+  assay::let_next_kernel_start();
   for (; b < batch; b += gridDim.x * WARPS) {
     const int label = next;
     const float4 v = sum_fours<8>(sums + i64(b) * HIDDEN + 4 * lane, i64(batch) * HIDDEN, splits);

@@ -69,8 +69,8 @@ __device__ void inputs_grad(float* shared, float* dz, float* parts, const float*
           y = (y - of(2)) * of(3);
         }
   }
-  wait_for_the_last();
-  let_the_next_start();
+  assay::await_previous_kernel();
+  assay::let_next_kernel_start();
   send_sums(0), sent();
   send_sums(1), sent();
   for (int chunk = 0; chunk < HIDDEN / CHUNK; ++chunk) {
@@ -162,8 +162,8 @@ __device__ void weights_grad(float* shared, float* parts, const float* dh, const
   };
   float c[4][4] = {};
   if (first < last) fetch_features(first);
-  wait_for_the_last();
-  let_the_next_start();
+  assay::await_previous_kernel();
+  assay::let_next_kernel_start();
   if (first < last) fetch(first);
   for (int chunk = first; chunk < last; ++chunk) {
     const auto z = [&](float v, int i) { return tf32(relu(v * scale[i] + shift[i])); };

@@ -106,8 +106,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
   u32 word = digits.word(blockIdx.x);
   i64 image = digits.image(blockIdx.x + gridDim.x);
   put_values(values);
-  wait_for_the_last();
-  let_the_next_start();
+  assay::await_previous_kernel();
+  assay::let_next_kernel_start();
   const Staged staged(parameters);  // they arrive together with the rows of `products`
   if (threadIdx.x == 0) known[NOW] = __int_as_float(digits.step);
   first_statistics(known, sums, weights, products, rows, parameters, batch,

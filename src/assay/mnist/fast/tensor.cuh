@@ -5,24 +5,12 @@
 // (k = at, n = row), (k = at + 4, n = row); C has (row, 2 at), (row, 2 at + 1) and the same of row + 8.
 #pragma once
 
+#include "assay.cuh"
+
 typedef unsigned int u32;
 typedef long long i64;
 
 constexpr int THREADS = 256, WARPS = THREADS / 32;
-
-// Until the kernel launched in front of this one has ended, and all that it wrote is seen (PTX ISA,
-// griddepcontrol). A kernel that was not launched to start early does not wait.
-__device__ __forceinline__ void wait_for_the_last() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-// The next kernel may start once every block has said so, or has ended.
-__device__ __forceinline__ void let_the_next_start() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
 
 // Rounded to the 10 bits of mantissa that a tf32 operand has, halves away from zero.
 __device__ __forceinline__ float tf32(float v) {
