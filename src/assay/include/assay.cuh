@@ -225,7 +225,7 @@ __device__ __forceinline__ Wide<T, widest<T>> widen(const Raw& raw) {
 }
 template <typename T>
 __device__ __forceinline__ Raw load_raw(const T* p) {
-  return *reinterpret_cast<const Raw*>(p);
+  return load<4>(reinterpret_cast<const unsigned*>(p));
 }
 
 // Rounded once, to T, and stored.

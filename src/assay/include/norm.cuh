@@ -223,11 +223,10 @@ __device__ __forceinline__ void norm_write(T* y, const accumulator<T>* kept, con
   __shared__ Statistics<A> of[ROWS];
   const int groups = int((rows + ROWS - 1) / ROWS), writers = gridDim.x / groups;
   const long long first = static_cast<long long>(blockIdx.x / writers) * ROWS;
-  const auto place = [&](int r) { return (first + r < rows ? first + r : rows - 1) * n; };
+  const auto row = [&](int r) { return first + r < rows ? first + r : rows - 1; };
   const int warp = threadIdx.x / 32;
   if (warp < ROWS) {
-    const A* const own = kept + place(warp) / n * parts * 3;
-    const auto s = joined<CENTRED, 32>(own, n, parts, eps);
+    const auto s = joined<CENTRED, 32>(kept + row(warp) * parts * 3, n, parts, eps);
     if (threadIdx.x % 32 == 0) of[warp] = s;
   }
   __syncthreads();
@@ -238,7 +237,7 @@ __device__ __forceinline__ void norm_write(T* y, const accumulator<T>* kept, con
   const auto tile = [&](long long begin, long long length) {
     const T* in[K];
 #pragma unroll
-    for (int r = 0; r < ROWS; ++r) in[r] = x + place(r) + begin;
+    for (int r = 0; r < ROWS; ++r) in[r] = x + row(r) * n + begin;
     in[ROWS] = w + begin;
     if constexpr (CENTRED) in[ROWS + 1] = b + begin;
     T* const to = y + first * n + begin;

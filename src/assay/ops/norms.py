@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from .launching import accumulator, blocks, multiprocessors
-from .rows import ROWS_OF_BLOCK, WALKERS, by_pieces, held
+from .rows import ROWS_OF_BLOCK, WALKERS, held, in_parts
 
 LANES = 16
 """Rows that a block of 32 x LANES threads adds side by side."""
@@ -27,13 +27,10 @@ def split(k, name, y, x, *weights):
     together = next(many for many in (8 if x.element_size() > 2 else 4, 4, 1) if many <= rows)
     groups = blocks(rows, together)
     writers = max(1, min(blocks(n, 4096), WRITERS * multiprocessors(x) // groups))
-
-    def write(kept, parts):
-        kernel = k[f"{name}_write<{k.type(x)}, {WALKERS}, {together}>"]
-        launch = kernel(grid=groups * writers, block=WALKERS, shared=0, early=True)
-        launch(y, kept, x, *weights, rows, n, parts)
-
-    by_pieces(k, name, rows, n, x, 3, (x,), write)
+    kept, parts = in_parts(k, name, x, rows, n, 3)
+    kernel = k[f"{name}_write<{k.type(x)}, {WALKERS}, {together}>"]
+    launch = kernel(grid=groups * writers, block=WALKERS, shared=0, early=True)
+    launch(y, kept, x, *weights, rows, n, parts)
 
 
 def narrower(cases):

@@ -39,19 +39,17 @@ def few_long(rows, n):
     return (rows < 256 and n >= 4096) or "meant for less than 256 rows of 4,096 elements or more"
 
 
-def by_pieces(k, name, rows, n, x, kinds, first, write):
-    """Launches `<name>_parts`, blocks that share the tiles of a row, then `write(kept, parts)`.
-
-    kinds: numbers that the first kernel keeps of a part. first: its arguments after what is kept.
-    """
+def in_parts(k, name, x, rows, n, kinds):
+    """Launches `<name>_parts`, by blocks that share the tiles of a row; the numbers that they keep,
+    `kinds` of each part, and how many parts a row has."""
     import torch
 
     parts = max(1, min(blocks(n, 4096), SHARING * multiprocessors(x) // rows))
     kept = torch.empty(rows, parts, kinds, dtype=accumulator(x), device=x.device)
     k[f"{name}_parts<{k.type(x)}, {WALKERS}>"](grid=rows * parts, block=WALKERS, shared=0)(
-        kept, *first, n, parts
+        kept, x, n, parts
     )
-    write(kept, parts)
+    return kept, parts
 
 
 def power(n: int) -> int:

@@ -86,8 +86,7 @@ __global__ void __launch_bounds__(BLOCK)
   assay::walk<BLOCK>(in, to, n, [&](auto& v, long long i, auto count) {
 #pragma unroll
     for (int j = 0; j < count.value; ++j)
-      v[0][j] = v[0][j] -
-                                     assay::exponential_for<T>(v[1][j]) * sum;
+      v[0][j] -= assay::exponential_for<T>(v[1][j]) * sum;
     assay::store(to + i, v[0]);
   });
 }

@@ -19,7 +19,7 @@ from assay.inputs import dtype_name, dtype_of
 from assay.op import Op
 
 from ..launching import blocks, multiprocessors, numba_has, numpy_has
-from ..rows import WALKERS, by_pieces, by_rows, few_long, streamable, streamed
+from ..rows import WALKERS, by_rows, few_long, in_parts, streamable, streamed
 
 
 def reference(x):
@@ -170,13 +170,9 @@ def by_cuda_split(k, y, x):
         return
     n = x.shape[-1]
     rows = x.numel() // n
-
-    def write(kept, parts):
-        kernel = k[f"softmax_write<{k.type(x)}, {WALKERS}>"]
-        launch = kernel(grid=rows * parts, block=WALKERS, shared=0, early=True)
-        launch(y, kept, x, n, parts)
-
-    by_pieces(k, "softmax", rows, n, x, 2, (x,), write)
+    kept, parts = in_parts(k, "softmax", x, rows, n, 2)
+    kernel = k[f"softmax_write<{k.type(x)}, {WALKERS}>"]
+    kernel(grid=rows * parts, block=WALKERS, shared=0, early=True)(y, kept, x, n, parts)
 
 
 @softmax.launcher("extension", source="softmax_extension.cpp")

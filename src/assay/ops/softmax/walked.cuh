@@ -15,8 +15,7 @@ __device__ __forceinline__ void softmax_walk(T* to, const T* from, long long n) 
   assay::walk<BLOCK>(in, to, n, [&](auto& v, long long i, auto count) {
 #pragma unroll
     for (int j = 0; j < count.value; ++j)
-      v[0][j] = assay::exponential_of_difference<T>(v[0][j] - by) *
-                                     scale;
+      v[0][j] = assay::exponential_of_difference<T>(v[0][j] - by) * scale;
     assay::store(to + i, v[0]);
   });
 }
