@@ -42,7 +42,7 @@ def activation(name, reference, inputs, flops, cases=CASES, **declared):
     def by_cuda_naive(k, y, x):
         pointwise.cuda_naive(k, functor(name), y, x)
 
-    @op.launcher("cuda/vectorised", source="activations.cu", knobs={"UNROLL": [2, 4]})
+    @op.launcher("cuda/vectorised", source="activations.cu", knobs={"UNROLL": [2, 1]})
     def by_cuda_vectorised(k, y, x, UNROLL):
         pointwise.cuda_vectorised(k, functor(name), y, x, unroll=UNROLL)
 

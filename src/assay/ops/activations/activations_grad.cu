@@ -20,7 +20,7 @@ struct GeluGrad {
     if constexpr (SHORT_CUT<T>) {
       // Both hold exp(-x^2 / 2). 2^16 times it is still a normal number where it is not.
       const float raised = assay::exponential_for<T>(-0.5f * x * x + 11.09035489f);
-      const float ratio = assay::half_erfc_ratio(0.70710678f * fabsf(x));
+      const float ratio = assay::normal_ratio(fabsf(x));
       const float part = raised * (root * fabsf(x) - ratio) * 0x1p-16f;
       return dy * (x < 0 ? -part : 1 + part);
     } else {
