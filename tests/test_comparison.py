@@ -737,7 +737,7 @@ def test_a_revision_is_compared_with_the_working_tree(tmp_path: Path) -> None:
     assert [json.loads(line) for line in again.stdout.splitlines()][:-1] == pairs
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_two_variants_are_timed_in_one_schedule_a_process(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(KERNEL.format(times=1))
     words = ("compare", "mine.py", "-k", "eager/work", "-k", "eager/more", "--budget", "200ms")

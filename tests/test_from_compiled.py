@@ -62,7 +62,7 @@ def _broken(path: Path, judge: Callable[..., list[Row]]) -> None:
         pytest.param("softmax", (), {**ROWS, "dtype": "bfloat16"}, marks=pytest.mark.gallery),
         pytest.param("softmax", (), LONG, marks=pytest.mark.gallery),
         pytest.param("square", (), HALF, marks=pytest.mark.gallery),
-        pytest.param(f"{FUNCTIONS}:two", TWO, {}, marks=pytest.mark.full),
+        pytest.param(f"{FUNCTIONS}:two", TWO, {}, marks=pytest.mark.gallery),
         pytest.param(f"{FUNCTIONS}:helped", HELPED, {}, marks=pytest.mark.gallery),
     ],
 )

@@ -107,7 +107,7 @@ def test_a_text_is_kept_by_its_content(own_cache: Path) -> None:
     assert len(list(first.parent.iterdir())) == 2
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_the_example_says_hello_and_its_build_is_kept(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -110,7 +110,7 @@ def test_a_sweep_lists_the_kernels_that_were_chosen() -> None:
     assert not any("mine" in line for line in said)
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_without_a_gpu_the_operators_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     case = "n=10007 dtype=float32"
     assert (

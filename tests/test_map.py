@@ -540,7 +540,7 @@ def test_the_table_shows_the_map_below_its_row():
     assert lines[at + 1 : at + 4] == [f"    {line}" for line in drawn.splitlines()]
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_the_page_on_maps_shows_what_is_so(tmp_path):
     page = (HERE.parent / "docs" / "map.md").read_text()
     kernel, use = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

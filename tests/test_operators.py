@@ -55,7 +55,7 @@ def test_every_way_is_judged_or_says_why_not(
             assert kernel.spill_load_bytes == kernel.spill_store_bytes == 0
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_bfloat16_is_judged_where_it_can_be(judge: Judge) -> None:
     case = {"rows": 5, "n": 1025, "dtype": "bfloat16"}
     few = ("eager", "python", "triton*", "cuda/online*", "numba*", "cpp*")
@@ -129,9 +129,8 @@ CASES = [
 ]
 """Every operator and gradient, in every dtype."""
 OF_EACH_KIND = (
-    *("counters", "float_counters", "philox", "shift_left", "vecadd3d", "transpose"),
-    *("row_sum", "cross_entropy", "layernorm", "batchnorm2d", "maxpool2d", "concat"),
-    "masked_scores",
+    *("counters", "philox", "shift_left", "vecadd3d", "layernorm", "batchnorm2d", "maxpool2d"),
+    *("concat", "masked_scores"),
 )
 """Operators that CI judges, in one dtype each; softmax and gelu have tests of their own."""
 ON_CPU = [

@@ -114,7 +114,7 @@ def wait_on_round(k, arrived, x):
 """
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_the_kernels_of_ceilings_are_right(judge: Callable[..., list[Row]]) -> None:
     rows = judge(KERNELS, variants=("cuda*",), arch="sm_90")
     said = {row.variant: (row.word, row.reason) for row in rows}

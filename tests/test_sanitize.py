@@ -236,7 +236,7 @@ def findings(row: Row) -> tuple[str, ...]:
     return row.verdict.findings
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_four_clean_tools_are_named(sanitized: Callable[..., Row]) -> None:
     made = sanitized({})
     assert made.word == "right", made.reason
@@ -252,7 +252,7 @@ def test_what_a_tool_finds_is_the_verdict(sanitized: Callable[..., Row]) -> None
     assert "sanitized: memcheck, racecheck, initcheck, synccheck" in findings(made)
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_a_tool_without_a_report_is_named(sanitized: Callable[..., Row]) -> None:
     """Though the kernel itself prints a summary: the report is a file."""
     made = sanitized({"initcheck": None, "synccheck": (FIXTURES / "truncated.txt").read_text()})

@@ -220,7 +220,7 @@ def test_a_cpp_variant_has_a_log_and_machine_code(
     assert "1 function for the CPU" in summary.text(found)
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_an_extension_shows_its_cuda_half(session: Session) -> None:
     found = shown(session, "square", "extension")
     assert "<square_out(at::Tensor&, at::Tensor const&)>:" in found.parts[0].texts["asm"]

@@ -34,7 +34,9 @@ def compiled(
     """
     text = source.read_text()
     version = importlib.metadata.version("nvidia-cuda-nvrtc")
-    parts = json.dumps([text, str(source), kernels, flags, FLAGS, ARCH, version])
+    folders = [Path(flag[2:]) for flag in flags if flag.startswith("-I")]
+    beside = [header.read_text() for folder in folders for header in sorted(folder.glob("*.cuh"))]
+    parts = json.dumps([text, beside, str(source), kernels, flags, FLAGS, ARCH, version])
     cache = Path(os.environ.get("ASSAY_CACHE") or tempfile.gettempdir())
     place = cache / "corpus" / f"{hashlib.sha256(parts.encode()).hexdigest()[:32]}.json"
     if not place.exists():

@@ -25,6 +25,7 @@ MUTATED_SLOW = {
     *("softmax<float>", "layernorm", "cross_entropy", "matmul_registers", "last_block_sum"),
     *("cub_radix_sort", "cub_reduce", "cub_scan", "batch_statistics", "scan_blelloch"),
     *("numba softmax", "numba reduce_sum", "numba matmul", "numba scan", "triton layernorm"),
+    *("wmma_int8", "rank_k", "triton welford", "matmul_async", "scan_hillis_steele"),
 }
 """Those of many barriers, each a run of its own: more than five seconds in all."""
 PACKAGES = {"cuda": "cuda.bindings", "triton": "triton", "numba": "numba", "inductor": "triton"}
@@ -52,7 +53,7 @@ def available(entry: Entry) -> None:
             pytest.skip("mma.h needs nvidia-cuda-crt, which is not installed")
 
 
-@pytest.mark.parametrize("entry", listed(list(ENTRIES), QUICK, {"wmma_half"}))
+@pytest.mark.parametrize("entry", listed(list(ENTRIES), QUICK, {"wmma_half", "triton matmul ieee"}))
 def test_right_without_a_fault(entry: Entry) -> None:
     available(entry)
     ran = run(entry)
@@ -60,8 +61,9 @@ def test_right_without_a_fault(entry: Entry) -> None:
     assert not wrong(entry, ran)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(
+    "order", [pytest.param(1, marks=pytest.mark.full), pytest.param(2, marks=pytest.mark.gallery)]
+)
 @pytest.mark.parametrize(
     "entry", [pytest.param(e, id=e.name) for e in ENTRIES if e.way == "cuda" and not e.printed]
 )
