@@ -2,6 +2,7 @@
 
     python -m benchmarks.gallery [--limit 420] [--only softmax,transpose] [--budget 1] [--to FILE]
     python -m benchmarks.gallery --again FILE         the operators that a file has not all of
+    python -m benchmarks.gallery --again FILE --only gelu     these anew, in place of the file's
     python -m benchmarks.gallery --report FILE        what rows that were kept say
 
 The sweep is fixed in sweep.py, the targets in targets.py, peers are in peers.py. All operators are
@@ -64,41 +65,44 @@ def main() -> None:
     raise SystemExit(measure(given))
 
 
+def nouns(path: Path) -> list[object]:
+    """What a file has: machines and rows."""
+    return [decode(line) for line in path.read_bytes().splitlines()]
+
+
 def read(path: Path) -> list[Row]:
     """The rows of a file."""
-    nouns = (decode(line) for line in path.read_bytes().splitlines())
-    return [noun for noun in nouns if isinstance(noun, Row)]
+    return [noun for noun in nouns(path) if isinstance(noun, Row)]
 
 
-def whole(lines: Sequence[bytes]) -> dict[str, list[Row]]:
-    """By operator, the rows of those of which every case of the sweep was timed."""
-    rows = [noun for noun in map(decode, lines) if isinstance(noun, Row)]
-    found = {}
+def whole(rows: Sequence[Row]) -> set[str]:
+    """The operators of which every case of the sweep was timed."""
+    found = set()
     for part in SWEEP:
         mine = [row for row in rows if row.op == part.op]
         timed = {tuple(sorted(r.case.values.items())) for r in mine if r.timing and r.way in OURS}
         if all(tuple(sorted(case.items())) in timed for case in part.cases):
-            found[part.op] = mine
+            found.add(part.op)
     return found
 
 
 def measure(given: argparse.Namespace) -> bool:
     """Whether something failed or was cut off."""
     begun = time.monotonic()
-    before = given.again.read_bytes().splitlines() if given.again else []
-    done = whole(before)
+    before = nouns(given.again) if given.again else []
+    rows = [noun for noun in before if isinstance(noun, Row)]
+    done = set() if given.only else whole(rows)
     wanted = [part for part in SWEEP if not given.only or part.op in given.only.split(",")]
     wanted = [part for part in wanted if part.op not in done]
     anew = {part.op for part in wanted}
-    kept = [noun for noun in map(decode, before) if isinstance(noun, Row)]
-    rows = [row for row in kept if row.op not in anew]
+    rows = [row for row in rows if row.op not in anew]
     cut: list[str] = []
     if not wanted:
         print(*targets.table(rows), "nothing of the sweep is left", sep="\n")
         return False
     with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
         machine = session.machine()
-        for other in (noun for noun in map(decode, before) if isinstance(noun, Machine)):
+        for other in (noun for noun in before if isinstance(noun, Machine)):
             if card(other) != card(machine):
                 raise SystemExit(f"{given.again} is of {card(other)}, and this is {card(machine)}")
         place = given.again or RESULTS / card(machine) / "gallery.jsonl"

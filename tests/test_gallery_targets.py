@@ -14,7 +14,6 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from assay.rows import encode
 from assay.session import Stopped
 from assay.types import Case, Row, Share, Timing, replace
 from benchmarks import paragraphs, pictures, targets
@@ -232,6 +231,4 @@ def test_a_sweep_goes_on_with_operators_that_are_not_whole() -> None:
     rows = [row("transpose", "triton", 1e-4, **case) for case in part.cases]
     rows += [row("sum", "triton", 1e-4, **case) for case in other.cases[:-1]]
     rows += [row("sum", "eager", 1e-4, **case) for case in other.cases]  # ours is not there
-    found = whole([encode(one) for one in rows])
-    assert list(found) == ["transpose"]
-    assert found["transpose"] == rows[: len(part.cases)]
+    assert whole(rows) == {"transpose"}
