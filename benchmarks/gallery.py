@@ -30,7 +30,8 @@ from pathlib import Path
 from assay.clock.statistics import seconds
 from assay.errors import AssayError
 from assay.pipeline import Progress, Request, run
-from assay.rows import decode, encode
+from assay.rows import encode
+from assay.rows import read as nouns
 from assay.session import Session, Stopped
 from assay.target import parse
 from assay.types import Machine, Row
@@ -65,11 +66,6 @@ def main() -> None:
     raise SystemExit(measure(given))
 
 
-def nouns(path: Path) -> list[object]:
-    """What a file has: machines and rows."""
-    return [decode(line) for line in path.read_bytes().splitlines()]
-
-
 def read(path: Path) -> list[Row]:
     """The rows of a file."""
     return [noun for noun in nouns(path) if isinstance(noun, Row)]
@@ -89,7 +85,7 @@ def whole(rows: Sequence[Row]) -> set[str]:
 def measure(given: argparse.Namespace) -> bool:
     """Whether something failed or was cut off."""
     begun = time.monotonic()
-    before = nouns(given.again) if given.again else []
+    before = list(nouns(given.again)) if given.again else []
     rows = [noun for noun in before if isinstance(noun, Row)]
     done = set() if given.only else whole(rows)
     wanted = [part for part in SWEEP if not given.only or part.op in given.only.split(",")]

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
-from assay.rows import decode
+from assay.rows import read
 from assay.types import Machine, Row
 from benchmarks import targets
 from benchmarks.first_operators import RESULTS, card
@@ -172,7 +172,7 @@ def machines(files: Sequence[Path]) -> Iterator[tuple[Machine, list[Row]]]:
     """The rows of each machine that has some; a later file's take the place of an earlier one's."""
     found: dict[str, tuple[Machine, dict[str, list[Row]]]] = {}
     for path in files:
-        nouns = [decode(line) for line in path.read_bytes().splitlines()]
+        nouns = list(read(path))
         machine = next(noun for noun in nouns if isinstance(noun, Machine))
         _, ops = found.setdefault(card(machine), (machine, {}))
         made: dict[str, list[Row]] = {}
