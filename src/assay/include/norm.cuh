@@ -1,13 +1,9 @@
-// Rows normalised: y = (x - mean) rstd w + b (layernorm) and y = x rstd w (rmsnorm); gradients.
+// Rows normalised: y = (x - mean) rstd w + b (layernorm) and y = x rstd w (rmsnorm).
 //
 //   mean = sum x / n, rstd = 1 / sqrt(sum (x - mean)^2 / n + eps); rmsnorm has mean = 0 and no b.
-//   With h = (x - mean) rstd and g = dy w:
-//   dx = rstd (g - mean(g) - h mean(g h)), without mean(g) in rmsnorm; dw = sum_rows dy h, db = dy.
 //
 // A row in registers is read once: mean, then the squares about it, which loses no digits where the
-// mean is large. The gradient works mean and rstd out again, for reading them would save nothing.
-// Its sums over rows are kept in registers by a fixed set of threads over many rows, written once
-// as partial sums, and added in a fixed order.
+// mean is large. The gradients are in norm_grad.cuh.
 #pragma once
 
 #include "streamed.cuh"
@@ -254,112 +250,6 @@ __device__ __forceinline__ void norm_write(T* y, const accumulator<T>* kept, con
     });
   };
   for_tiles<BLOCK, T, 1>(n, blockIdx.x % writers, writers, tile, true);
-}
-
-// Many rows by each set of THREADS threads. partial: (sets, 2, n) sums of dy h and of dy; rmsnorm
-// (sets, n). A set that has no row writes zeros.
-template <bool CENTRED, typename T, int THREADS, int VECS>
-__device__ __forceinline__ void norm_grad_held(T* dx, accumulator<T>* partial, const T* dy,
-                                               const T* x, const T* w, long long rows, long long n,
-                                               accumulator<T> eps) {
-  using A = accumulator<T>;
-  constexpr int N = widest<T>;
-  const int count = int(n);
-  const T zero = from_float<T>(0);
-  const bool whole = whole_vectors<T>(n, dx, dy, x, w);
-  const long long sets = static_cast<long long>(gridDim.x) * rows_of_block<THREADS>;
-  const long long set = own_row<THREADS>();
-
-  Held<T, THREADS, VECS> scale, g, v;
-  scale.load(w, count, whole, zero);
-  A of_w[VECS][N] = {}, of_b[VECS][N] = {};
-  for (long long row = set; row < rows; row += sets) {
-    v.load(x + row * n, count, whole, zero);
-    g.load(dy + row * n, count, whole, zero);
-    const auto s = statistics<CENTRED>(v, count, whole, eps);
-    A sum = 0, product = 0;
-    g.each([&](A d, int u, int j) {  // beyond the row d is 0, and adds nothing
-      const A h = (v.v[u][j] - s.mean) * s.rstd;
-      const A scaled = d * scale.v[u][j];
-      product += scaled * h;
-      of_w[u][j] += d * h;
-      if constexpr (CENTRED) {
-        sum += scaled;
-        of_b[u][j] += d;
-      }
-    });
-    product = row_reduce<THREADS>(product, Sum{}) / count;
-    if constexpr (CENTRED) sum = row_reduce<THREADS>(sum, Sum{}) / count;
-    g.change([&](A d, int u, int j) {
-      const A h = (v.v[u][j] - s.mean) * s.rstd;
-      return s.rstd * (d * scale.v[u][j] - sum - h * product);
-    });
-    g.store(dx + row * n, count, whole);
-  }
-
-  partial += set * (CENTRED ? 2 : 1) * n;
-#pragma unroll
-  for (int u = 0; u < VECS; ++u)
-#pragma unroll
-    for (int j = 0; j < N; ++j) {
-      const int i = v.index(whole, u, j);
-      if (i >= count) continue;
-      partial[i] = of_w[u][j];
-      if constexpr (CENTRED) partial[n + i] = of_b[u][j];
-    }
-}
-
-// dx of one row, and what `norm_columns` needs of it: statistics[row] is its mean and rstd.
-template <bool CENTRED, typename T, int BLOCK>
-__device__ __forceinline__ void norm_grad_walked(T* dx, accumulator<T>* kept, const T* dy,
-                                                 const T* x, const T* w, long long n,
-                                                 accumulator<T> eps) {
-  using A = accumulator<T>;
-  const long long row = blockIdx.x;
-  const auto s = statistics<CENTRED, BLOCK>(x + row * n, n, eps);
-  if (threadIdx.x == 0) {
-    kept[2 * row] = s.mean;
-    kept[2 * row + 1] = s.rstd;
-  }
-  T* const to = dx + row * n;
-  const T* const in[3] = {dy + row * n, x + row * n, w};
-  A sum = 0, product = 0;
-  walk<BLOCK>(in, to, n, [&](auto& v, long long, auto count) {
-#pragma unroll
-    for (int j = 0; j < count.value; ++j) {
-      const A scaled = v[0][j] * v[2][j];
-      product += scaled * ((v[1][j] - s.mean) * s.rstd);
-      sum += scaled;
-    }
-  });
-  product = block_reduce<BLOCK>(product, Sum{}) / A(n);
-  sum = CENTRED ? block_reduce<BLOCK>(sum, Sum{}) / A(n) : A(0);
-  walk<BLOCK>(in, to, n, [&](auto& v, long long i, auto count) {
-#pragma unroll
-    for (int j = 0; j < count.value; ++j) {
-      const A h = (v[1][j] - s.mean) * s.rstd;
-      const A scaled = v[0][j] * v[2][j];
-      v[0][j] = s.rstd * (scaled - sum - h * product);
-    }
-    store(to + i, v[0]);
-  });
-}
-
-// Sums over rows, a block for 32 neighbouring columns: 32 x LANES threads, each adding every
-// LANES-th row of its column. `term(row, column)` is added; the first row of threads gets the sum.
-template <int LANES, typename A, typename F>
-__device__ __forceinline__ A column_sum(long long rows, long long column, long long n, F term) {
-  __shared__ A sums[LANES][32];
-  A sum = 0;
-  if (column < n)
-    for (long long row = threadIdx.y; row < rows; row += LANES) sum += term(row, column);
-  sums[threadIdx.y][threadIdx.x] = sum;
-  __syncthreads();
-  if (threadIdx.y == 0)
-#pragma unroll
-    for (int lane = 1; lane < LANES; ++lane) sum += sums[lane][threadIdx.x];
-  __syncthreads();  // or the next call's writes could overtake this one's reads
-  return sum;
 }
 
 }  // namespace assay

@@ -14,13 +14,24 @@ namespace assay {
 template <int THREADS>
 inline constexpr int blocks_of_streamed = 1024 / THREADS;
 
+// What was sent for since the last call is one group; await_copies<LATER> waits for all groups but
+// the last LATER.
+__device__ __forceinline__ void commit_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <int LATER>
+__device__ __forceinline__ void await_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
+}
+
+// The `place`-th row in shared memory of all that a block has there.
 template <typename T, int THREADS, int VECS>
 struct Streamed {
-  static constexpr int N = widest<T>;
-  unsigned slots;  // of this thread, in shared memory: one every THREADS * 16 bytes
+  static constexpr int STEP = threads_of_block<THREADS> * 16, BYTES = VECS * STEP;
+  unsigned slots;  // of this thread, in shared memory: one every STEP bytes
 
-  __device__ __forceinline__ explicit Streamed(const void* shared)
-      : slots(unsigned(__cvta_generic_to_shared(shared)) + threadIdx.x * 16) {}
+  __device__ __forceinline__ explicit Streamed(const void* shared, int place = 0)
+      : slots(unsigned(__cvta_generic_to_shared(shared)) + place * BYTES + threadIdx.x * 16) {}
 
   // Sends for a row whose vectors begin at multiples of 16 bytes; what lies beyond it stays as it is.
   __device__ __forceinline__ void send_for(const T* x, int n) const {
@@ -28,20 +39,18 @@ struct Streamed {
     for (int u = 0; u < VECS; ++u) {
       const int i = Held<T, THREADS, VECS>::index(true, u, 0);
       if (i < n)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(slots + u * THREADS * 16),
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(slots + u * STEP),
                      "l"(__cvta_generic_to_global(x + i))
                      : "memory");
     }
-    asm volatile("cp.async.commit_group;" ::: "memory");
   }
 
-  // The row that was sent for.
+  // The row that was sent for and waited for.
   __device__ __forceinline__ void receive(Held<T, THREADS, VECS>& held, int n, T fill) const {
-    asm volatile("cp.async.wait_group 0;" ::: "memory");
 #pragma unroll
     for (int u = 0; u < VECS; ++u) {
       const bool inside = held.index(true, u, 0) < n;
-      const void* const slot = __cvta_shared_to_generic(slots + u * THREADS * 16);
+      const void* const slot = __cvta_shared_to_generic(slots + u * STEP);
       held.v[u] = widen<T>(inside ? *static_cast<const Raw*>(slot) : held.filled(fill));
     }
   }
@@ -56,12 +65,17 @@ __device__ __forceinline__ void for_rows(const T* x, long long rows, long long n
   const Streamed<T, THREADS, VECS> stream(next);
   const int count = int(n);
   long long row = blockIdx.x;
-  if (whole && row < rows) stream.send_for(x + row * n, count);
+  const auto send_for = [&](long long wanted) {
+    if (wanted < rows) stream.send_for(x + wanted * n, count);
+    commit_copies();
+  };
+  if (whole) send_for(row);
   for (; row < rows; row += gridDim.x) {
     Held<T, THREADS, VECS> held;
     if (whole) {
+      await_copies<0>();
       stream.receive(held, count, fill);
-      if (row + gridDim.x < rows) stream.send_for(x + (row + gridDim.x) * n, count);
+      send_for(row + gridDim.x);
     } else {
       held.load(x + row * n, count, false, fill);
     }

@@ -7,10 +7,12 @@ import torch
 from .launching import accumulator, blocks, multiprocessors
 from .rows import ROWS_OF_BLOCK, WALKERS, held, in_parts
 
-LANES = 16
-"""Rows that a block of 32 x LANES threads adds side by side."""
+PARTIALS, ROWS = (8, 64), (32, 16)
+"""Columns that a block adds, and rows side by side: 32 bytes a row, of partial sums and of x."""
 MOST_HELD, WIDEST = 16, 512
 """The gradient holds x, dy and two sums in registers: 16 elements a thread, 128 registers."""
+FEW_HELD, CROWD = 8, 768
+"""With so few elements a thread, of 4 bytes or less, so many threads share a multiprocessor."""
 
 
 WRITERS = 2
@@ -43,22 +45,31 @@ def gradient(k, name, dx, sums, dy, x, w):
     rows, n = x.shape
     if not n:
         return
-    kind = k.type(x)
-    columns = {"grid": blocks(n, 32), "block": (32, LANES), "shared": 0}
-    chosen = held(n, x.element_size(), MOST_HELD, WIDEST)
+    kind, size = k.type(x), x.element_size()
+    # Twice the registers a number, and 64 KB of shared memory a block, of 8 bytes an element.
+    chosen = held(n, size, MOST_HELD if size <= 4 else MOST_HELD // 2, WIDEST, 2)
     if chosen is None and rows:
         kept = torch.empty(rows, 2, dtype=accumulator(x), device=x.device)
         walked = k[f"{name}_grad_walked<{kind}, {WALKERS}>"]
         walked(grid=rows, block=WALKERS, shared=0)(dx, kept, dy, x, w, n)
-        k[f"{name}_columns<{kind}, {LANES}>"](**columns)(*sums, kept, dy, x, rows, n)
+        columns = k[f"{name}_columns<{kind}, {ROWS[0]}, {ROWS[1]}>"]
+        columns(grid=blocks(n, ROWS[0]), block=ROWS, shared=0)(*sums, kept, dy, x, rows, n)
         return
     threads, each = chosen or (WIDEST, 1)
-    together = ROWS_OF_BLOCK if threads == 32 else 1
+    lines = ROWS_OF_BLOCK if threads == 32 else 1
+    block = threads * lines
+    few = size <= 4 and each * (16 // size) <= FEW_HELD
+    together = (CROWD if few else WIDEST) // block
+    # x and dy of one row more are on their way, or of two where that is less than 48 KB.
+    one = 2 * each * 16 * block
+    ahead = 1 if together * one >= 48 << 10 else 2
     # As many blocks as fit: fewer leave some idle, more add partial sums.
-    most = multiprocessors(x) * (WIDEST // (threads * together))
-    grid = min(most, blocks(rows, together))
-    partial = torch.empty(grid * together, len(sums), n, dtype=accumulator(x), device=x.device)
+    grid = min(multiprocessors(x) * together, blocks(rows, lines))
+    partial = torch.empty(grid * lines, len(sums), n, dtype=accumulator(x), device=x.device)
     if grid:
-        own = k[f"{name}_grad_held<{kind}, {threads}, {each}>"]
-        own(grid=grid, block=threads * together, shared=0)(dx, partial, dy, x, w, rows, n)
-    k[f"{name}_partials<{kind}, {LANES}>"](**columns)(*sums, partial, grid * together, n)
+        own = k[f"{name}_grad_held<{kind}, {threads}, {each}, {together}, {ahead}>"]
+        own(grid=grid, block=block, shared=ahead * one)(dx, partial, dy, x, w, rows, n)
+    added = k[f"{name}_partials<{kind}, {PARTIALS[0]}, {PARTIALS[1]}>"]
+    added(grid=blocks(n, PARTIALS[0]), block=PARTIALS, shared=0, early=True)(
+        *sums, partial, grid * lines, n
+    )

@@ -8,7 +8,7 @@
 // shapes  x, y, dx, dy: (rows, n); w, b, dw, db: n; contiguous, of one type
 // bytes   2 * rows * n * sizeof(T); the gradient 3 * rows * n * sizeof(T), and its partial sums
 // FLOPs   8 * rows * n; the gradient 15 * rows * n
-#include "norm.cuh"
+#include "norm_grad.cuh"
 
 template <typename T>
 inline constexpr assay::accumulator<T> EPS = 1e-5;
@@ -45,12 +45,11 @@ __global__ void __launch_bounds__(BLOCK, 2)
   assay::norm_write<true, BLOCK, ROWS>(y, kept, x, w, b, rows, n, parts, EPS<T>);
 }
 
-template <typename T, int THREADS, int VECS>
-__global__ void __launch_bounds__(assay::threads_of_block<THREADS>,
-                                  512 / assay::threads_of_block<THREADS>)
+template <typename T, int THREADS, int VECS, int TOGETHER, int AHEAD>
+__global__ void __launch_bounds__(assay::threads_of_block<THREADS>, TOGETHER)
     layernorm_grad_held(T* dx, assay::accumulator<T>* partial, const T* dy, const T* x, const T* w,
                         long long rows, long long n) {
-  assay::norm_grad_held<true, T, THREADS, VECS>(dx, partial, dy, x, w, rows, n, EPS<T>);
+  assay::norm_grad_held<true, AHEAD, T, THREADS, VECS>(dx, partial, dy, x, w, rows, n, EPS<T>);
 }
 
 template <typename T, int BLOCK>
@@ -60,35 +59,38 @@ __global__ void __launch_bounds__(BLOCK)
   assay::norm_grad_walked<true, T, BLOCK>(dx, kept, dy, x, w, n, EPS<T>);
 }
 
-template <typename T, int LANES>
-__global__ void __launch_bounds__(32 * LANES)
+// partial: (sets, 2, n), of the kernel in front of this one.
+template <typename T, int COLUMNS, int LANES>
+__global__ void __launch_bounds__(COLUMNS * LANES)
     layernorm_partials(T* dw, T* db, const assay::accumulator<T>* partial, long long sets,
                        long long n) {
-  using A = assay::accumulator<T>;
-  const long long column = static_cast<long long>(blockIdx.x) * 32 + threadIdx.x;
-  const A of_w = assay::column_sum<LANES, A>(
-      sets, column, n, [=](long long set, long long i) { return partial[2 * set * n + i]; });
-  const A of_b = assay::column_sum<LANES, A>(
-      sets, column, n, [=](long long set, long long i) { return partial[(2 * set + 1) * n + i]; });
+  assay::await_previous_kernel();
+  const long long column = static_cast<long long>(blockIdx.x) * COLUMNS + threadIdx.x;
+  assay::accumulator<T> sums[2];
+  assay::column_sums<COLUMNS, LANES>(sums, sets, column, n,
+                                     [=](auto& sums, long long set, long long i) {
+                                       sums[0] += partial[2 * set * n + i];
+                                       sums[1] += partial[(2 * set + 1) * n + i];
+                                     });
   if (threadIdx.y != 0 || column >= n) return;
-  dw[column] = assay::from_float<T>(of_w);
-  db[column] = assay::from_float<T>(of_b);
+  dw[column] = assay::from_float<T>(sums[0]);
+  db[column] = assay::from_float<T>(sums[1]);
 }
 
-template <typename T, int LANES>
-__global__ void __launch_bounds__(32 * LANES)
+template <typename T, int COLUMNS, int LANES>
+__global__ void __launch_bounds__(COLUMNS * LANES)
     layernorm_columns(T* dw, T* db, const assay::accumulator<T>* kept, const T* dy, const T* x,
                       long long rows, long long n) {
   using A = assay::accumulator<T>;
-  const long long column = static_cast<long long>(blockIdx.x) * 32 + threadIdx.x;
-  const A of_w = assay::column_sum<LANES, A>(rows, column, n, [=](long long row, long long i) {
-    const A h = (assay::to_float(x[row * n + i]) - kept[2 * row]) * kept[2 * row + 1];
-    return assay::to_float(dy[row * n + i]) * h;
-  });
-  const A of_b = assay::column_sum<LANES, A>(
-      rows, column, n,
-      [=](long long row, long long i) { return assay::to_float(dy[row * n + i]); });
+  const long long column = static_cast<long long>(blockIdx.x) * COLUMNS + threadIdx.x;
+  A sums[2];
+  assay::column_sums<COLUMNS, LANES>(
+      sums, rows, column, n, [=](auto& sums, long long row, long long i) {
+        const A d = assay::to_float(dy[row * n + i]);
+        sums[0] += d * ((assay::to_float(x[row * n + i]) - kept[2 * row]) * kept[2 * row + 1]);
+        sums[1] += d;
+      });
   if (threadIdx.y != 0 || column >= n) return;
-  dw[column] = assay::from_float<T>(of_w);
-  db[column] = assay::from_float<T>(of_b);
+  dw[column] = assay::from_float<T>(sums[0]);
+  db[column] = assay::from_float<T>(sums[1]);
 }

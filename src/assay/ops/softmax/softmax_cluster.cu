@@ -1,16 +1,19 @@
 // y = softmax(x) over the last dimension, of long rows, read once and written once.
 //
 // softmax_cluster  the blocks of a cluster hold a row in their registers, a piece each. Each warp
-//                  writes its largest and its sum into the shared memory of every block, once: so
-//                  one barrier of the cluster is all that a row waits for.
+//                  sends its largest and its sum to every block, once, and each block waits for
+//                  what all warps send it: no barrier of the cluster lies between reading and
+//                  writing, which would wait for all that was stored before too.
 //
-// Few threads with many elements each do best: a thread's own sums are free of barriers. Below
-// sm_90 there are no clusters: the first block of each row walks it alone, and the others end.
+// A row stays in registers as it was loaded, and exps are taken twice: of 2 bytes an element that
+// is half the registers. Few threads with many elements each do best: a thread's own sums wait for
+// nobody. Below sm_90 there are no clusters: the first block of each row walks it alone, and the
+// others end.
 //
-// shapes  x, y: (rows, n), contiguous, of one type: float, double, __half or __nv_bfloat16; each:
-//         elements of a piece, whole vectors, THREADS * VECS of them at most; CLUSTER * each >= n
+// shapes  x, y: (rows, n), contiguous, of one type: float, __half or __nv_bfloat16; each: elements
+//         of a piece, whole vectors, THREADS * VECS of them at most; CLUSTER * each >= n
 // bytes   2 * rows * n * sizeof(T)
-// FLOPs   6 * rows * n counting exp as one (max, subtract, exp, add, two products)
+// FLOPs   9 * rows * n counting exp as one (max, two of subtract, product and exp, add, product)
 #include "walked.cuh"
 
 #if __CUDA_ARCH__ >= 900
@@ -18,25 +21,74 @@
 
 namespace {
 
-__device__ __forceinline__ void arrive_at_cluster() {
-  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
-}
-__device__ __forceinline__ void wait_for_cluster() {
-  asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
-}
+using assay::Raw;
 
-// Writes into the same variable of another block of the cluster.
-__device__ __forceinline__ unsigned there(const void* here, unsigned rank) {
-  const unsigned place = static_cast<unsigned>(__cvta_generic_to_shared(here));
+// ---- messages between the blocks of a cluster -------------------------------------------------
+
+__device__ __forceinline__ unsigned here(const void* p) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+// The same variable in another block of the cluster.
+__device__ __forceinline__ unsigned there(const void* p, unsigned rank) {
   unsigned at;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(place), "r"(rank));
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(here(p)), "r"(rank));
   return at;
 }
-__device__ __forceinline__ void tell(float* here, unsigned rank, float v) {
-  asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(there(here, rank)), "f"(v) : "memory");
+
+// A barrier in shared memory that opens once, when `bytes` have come from anywhere in the cluster.
+// By one thread, which shows it to the cluster by arriving at the cluster's barrier.
+__device__ __forceinline__ void expect(unsigned long long* barrier, int bytes) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(here(barrier)) : "memory");
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(here(barrier)),
+               "r"(bytes)
+               : "memory");
 }
-__device__ __forceinline__ void tell(double* here, unsigned rank, double v) {
-  asm volatile("st.shared::cluster.f64 [%0], %1;" ::"r"(there(here, rank)), "d"(v) : "memory");
+__device__ __forceinline__ void await(const unsigned long long* barrier) {
+  asm volatile(
+      "{\n"
+      ".reg .pred open;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 open, [%0], 0;\n"
+      "@!open bra again;\n"
+      "}" ::"r"(here(barrier))
+      : "memory");
+}
+// Stores a pair in another block, and tells that block's barrier of its bytes.
+__device__ __forceinline__ void send(const float2* to, const unsigned long long* barrier,
+                                     unsigned rank, float first, float second) {
+  asm volatile(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::
+          "r"(there(to, rank)),
+      "f"(first), "f"(second), "r"(there(barrier, rank))
+      : "memory");
+}
+
+// ---- a row as it was loaded --------------------------------------------------------------------
+
+__device__ __forceinline__ unsigned larger(unsigned a, unsigned b, float) {
+  return __float_as_uint(fmaxf(__uint_as_float(a), __uint_as_float(b)));
+}
+__device__ __forceinline__ unsigned larger(unsigned a, unsigned b, __half) {
+  asm("max.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+  return a;
+}
+__device__ __forceinline__ unsigned larger(unsigned a, unsigned b, __nv_bfloat16) {
+  asm("max.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+  return a;
+}
+__device__ __forceinline__ float larger_half(unsigned word, float) { return __uint_as_float(word); }
+template <typename T>
+__device__ __forceinline__ float larger_half(unsigned word, T) {
+  const float2 pair = assay::pair_of(word, T());
+  return fmaxf(pair.x, pair.y);
+}
+
+// Keeps the compiler from keeping what was widened before: that would be twice the registers.
+template <typename T>
+__device__ __forceinline__ void forget(Raw& raw) {
+  if constexpr (sizeof(T) == 2)
+    asm volatile("" : "+r"(raw[0]), "+r"(raw[1]), "+r"(raw[2]), "+r"(raw[3]));
 }
 
 }  // namespace
@@ -76,49 +128,92 @@ __global__ void CLUSTER_OF(CLUSTER) __launch_bounds__(THREADS, TOGETHER)
     if (rank == 0) alone<T, THREADS>(y, x, n);
     return;
   }
-  using A = assay::accumulator<T>;
+  constexpr int N = assay::widest<T>;
   constexpr int WARPS = THREADS / 32, ALL = CLUSTER * WARPS, OWN = (ALL + 31) / 32;
-  __shared__ A largest[ALL], sums[ALL];
+  using Held = assay::Held<T, THREADS, VECS>;
+  __shared__ float2 pairs[ALL];  // the largest of each warp, and its sum of exp(x - largest)
+  __shared__ unsigned long long barrier;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const long long begin = static_cast<long long>(rank) * each;
   const int length = int(begin >= n ? 0 : n - begin < each ? n - begin : each);
   x += begin;
   y += begin;
+  if (threadIdx.x == 0) expect(&barrier, sizeof(pairs));
 
-  assay::Held<T, THREADS, VECS> held;
-  held.load(x, length, WHOLE, assay::from_float<T>(-INFINITY));
-  arrive_at_cluster();
-  const A top = assay::warp_reduce(held.over(assay::Max{}), assay::Max{});
+  const T lowest = assay::from_float<T>(-INFINITY);
+  Raw raw[VECS];
+#pragma unroll
+  for (int u = 0; u < VECS; ++u) {
+    if constexpr (WHOLE) {
+      const int i = Held::index(true, u, 0);
+      raw[u] = i < length ? assay::load_raw(x + i) : Held::filled(lowest);
+    } else {
+      assay::Vec<T, N> v;
+#pragma unroll
+      for (int j = 0; j < N; ++j) {
+        const int i = Held::index(false, u, j);
+        v[j] = i < length ? x[i] : lowest;
+      }
+      memcpy(&raw[u], &v, sizeof(v));
+    }
+  }
+  asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+
+  Raw most = raw[0];
+#pragma unroll
+  for (int u = 1; u < VECS; ++u)
+#pragma unroll
+    for (int w = 0; w < 4; ++w) most[w] = larger(most[w], raw[u][w], T());
+  const unsigned word =
+      larger(larger(most[0], most[1], T()), larger(most[2], most[3], T()), T());
+  const float top = assay::warp_reduce(larger_half(word, T()), assay::Max{});
   // Where all is -inf: exp(-inf - 0) is 0 each, and 0 / 0 the NaN that torch gives too.
-  const A by = assay::Online<A>::shift(top);
-  held.change([&](A v, int, int) { return assay::exponential_of_difference<T>(v - by); });
-  const A sum = assay::warp_reduce(held.over(assay::Sum{}), assay::Sum{});
+  const float by = assay::Online<float>::shift(top);
+  float part[4] = {};
+#pragma unroll
+  for (int u = 0; u < VECS; ++u) {
+    forget<T>(raw[u]);
+    const auto v = assay::widen<T>(raw[u]);
+#pragma unroll
+    for (int j = 0; j < N; ++j) part[j % 4] += assay::exponential_of_difference<T>(v[j] - by);
+  }
+  const float sum = assay::warp_reduce((part[0] + part[1]) + (part[2] + part[3]), assay::Sum{});
 
-  wait_for_cluster();  // all of its blocks have begun, so that their memory is theirs
-  if (lane < CLUSTER) {
-    tell(largest + rank * WARPS + warp, lane, top);
-    tell(sums + rank * WARPS + warp, lane, sum);
-  }
-  arrive_at_cluster();
-  wait_for_cluster();
-  A tops[OWN], all = -INFINITY, total = 0;
+  // All blocks of the cluster have begun, so that their memory is theirs and their barrier stands.
+  asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+  if (lane < CLUSTER) send(pairs + rank * WARPS + warp, &barrier, lane, top, sum);
+  await(&barrier);  // and so no block ends before all that is sent to it has come
+  float tops[OWN], all = -INFINITY, total = 0;
 #pragma unroll
   for (int i = 0; i < OWN; ++i) {
     const int w = i * 32 + lane;
-    tops[i] = w < ALL ? largest[w] : A(-INFINITY);
-    all = assay::maximum(all, tops[i]);
+    tops[i] = w < ALL ? pairs[w].x : -INFINITY;
+    all = fmaxf(all, tops[i]);
   }
-  const A to = assay::Online<A>::shift(assay::warp_reduce(all, assay::Max{}));
+  const float to = assay::Online<float>::shift(assay::warp_reduce(all, assay::Max{}));
 #pragma unroll
   for (int i = 0; i < OWN; ++i) {
     const int w = i * 32 + lane;
-    if (w < ALL) total += sums[w] * assay::exponential_of_difference<A>(tops[i] - to);
+    if (w < ALL) total += pairs[w].y * assay::exponential_of_difference<float>(tops[i] - to);
   }
   total = assay::warp_reduce(total, assay::Sum{});  // 1 <= total <= n for a finite row
-  // A warp of nothing but -inf: its exps are 0, and exp(0 - to) could be inf.
-  const A moved = top == -INFINITY ? A(0) : assay::exponential_of_difference<A>(by - to);
-  const A scale = moved / total;
-  held.change([&](A e, int, int) { return e * scale; });
-  held.store(y, length, WHOLE);
+  const float scale = 1 / total;
+#pragma unroll
+  for (int u = 0; u < VECS; ++u) {
+    forget<T>(raw[u]);
+    auto v = assay::widen<T>(raw[u]);
+#pragma unroll
+    for (int j = 0; j < N; ++j) v[j] = assay::exponential_of_difference<T>(v[j] - to) * scale;
+    if constexpr (WHOLE) {
+      const int i = Held::index(true, u, 0);
+      if (i < length) assay::store(y + i, v);
+    } else {
+#pragma unroll
+      for (int j = 0; j < N; ++j) {
+        const int i = Held::index(false, u, j);
+        if (i < length) y[i] = assay::from_float<T>(v[j]);
+      }
+    }
+  }
 #endif
 }
