@@ -6,6 +6,7 @@
 // mean is large. The gradients are in norm_grad.cuh.
 #pragma once
 
+#include "registers.cuh"
 #include "streamed.cuh"
 
 namespace assay {
@@ -210,26 +211,70 @@ __device__ __forceinline__ Statistics<A> joined(const A* kept, long long n, int 
 }
 
 // y of ROWS rows at a time, so that w and b, which may be as long as x, come once for all of them.
+// A block asks for its first tile before the kernel in front of this one has ended: that wrote none
+// of it, and its last blocks and the start of this kernel would leave memory idle.
 template <bool CENTRED, int BLOCK, int ROWS, typename T>
 __device__ __forceinline__ void norm_write(T* y, const accumulator<T>* kept, const T* x,
                                            const T* w, const T* b, long long rows, long long n,
                                            int parts, accumulator<T> eps) {
   using A = accumulator<T>;
-  constexpr int K = ROWS + (CENTRED ? 2 : 1);
+  constexpr int K = ROWS + (CENTRED ? 2 : 1), N = widest<T>;
+  constexpr long long TILE = BLOCK * N;
   __shared__ Statistics<A> of[ROWS];
   const int groups = int((rows + ROWS - 1) / ROWS), writers = gridDim.x / groups;
+  const int writer = blockIdx.x % writers;
   const long long first = static_cast<long long>(blockIdx.x / writers) * ROWS;
   const auto row = [&](int r) { return first + r < rows ? first + r : rows - 1; };
+
+  // From the last to the first: what the kernel in front read last is in the L2 cache.
+  const bool whole = whole_rows<CENTRED>(y, x, w, b, n) && first + ROWS <= rows;
+  const long long tiles = (n + TILE - 1) / TILE;
+  long long at = (tiles - 1 - writer) * TILE + threadIdx.x * N;
+  Raw raw[K];
+  // Of `ROWS` rows: addresses of all would take more registers than there are, and so each is worked
+  // out of `pitch` when it is its turn.
+  long long pitch = n;
+  const auto fetch = [&] {
+    if (!whole || at < 0 || at >= n) return;
+    const T* from = x + first * n + at;
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r, from += pitch) raw[r] = load_raw(from);
+    raw[ROWS] = load_raw(w + at);
+    if constexpr (CENTRED) raw[ROWS + 1] = load_raw(b + at);
+  };
+  fetch();
+  await_previous_kernel();
   const int warp = threadIdx.x / 32;
   if (warp < ROWS) {
     const auto s = joined<CENTRED, 32>(kept + row(warp) * parts * 3, n, parts, eps);
     if (threadIdx.x % 32 == 0) of[warp] = s;
   }
   __syncthreads();
-  Statistics<A> s[ROWS];
+  const auto normalise = [&](auto& v, int r, const auto& scale, const auto& shift, auto count) {
+    const auto s = of[r];
 #pragma unroll
-  for (int r = 0; r < ROWS; ++r) s[r] = of[r];
+    for (int j = 0; j < count.value; ++j) {
+      v[j] = (v[j] - s.mean) * s.rstd * scale[j];
+      if constexpr (CENTRED) v[j] += shift[j];
+    }
+  };
 
+  if (whole) {
+    for (; at >= 0; at -= writers * TILE, fetch()) {
+      if (at >= n) continue;
+      asm volatile("" : "+l"(pitch));
+      T* to = y + first * n + at;
+#pragma unroll
+      for (int r = 0; r < ROWS; ++r, to += pitch) {
+        widen_anew<T>(raw[ROWS]);
+        widen_anew<T>(raw[K - 1]);
+        auto v = widen<T>(raw[r]);
+        normalise(v, r, widen<T>(raw[ROWS]), widen<T>(raw[K - 1]), Count<N>{});
+        store<true>(to, v);
+      }
+    }
+    return;
+  }
   const auto tile = [&](long long begin, long long length) {
     const T* in[K];
 #pragma unroll
@@ -240,16 +285,12 @@ __device__ __forceinline__ void norm_write(T* y, const accumulator<T>* kept, con
     walk<BLOCK>(in, to, length, [&](auto& v, long long i, auto count) {
 #pragma unroll
       for (int r = 0; r < ROWS; ++r) {
-#pragma unroll
-        for (int j = 0; j < count.value; ++j) {
-          v[r][j] = (v[r][j] - s[r].mean) * s[r].rstd * v[ROWS][j];
-          if constexpr (CENTRED) v[r][j] += v[ROWS + 1][j];
-        }
+        normalise(v[r], r, v[ROWS], v[K - 1], count);
         if (first + r < rows) store<true>(to + r * n + i, v[r]);
       }
     });
   };
-  for_tiles<BLOCK, T, 1>(n, blockIdx.x % writers, writers, tile, true);
+  for_tiles<BLOCK, T, 1>(n, writer, writers, tile, true);
 }
 
 }  // namespace assay

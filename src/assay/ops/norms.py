@@ -25,8 +25,7 @@ def split(k, name, y, x, *weights):
     Weights as long as a row come out of a cache, and would come once for each row otherwise.
     """
     rows, n = x.shape
-    # A thread then has 32 values of x at a time, of 2 bytes or of 4.
-    together = next(many for many in (8 if x.element_size() > 2 else 4, 4, 1) if many <= rows)
+    together = next(many for many in (8, 4, 1) if many <= rows)
     groups = blocks(rows, together)
     writers = max(1, min(blocks(n, 4096), WRITERS * multiprocessors(x) // groups))
     kept, parts = in_parts(k, name, x, rows, n, 3)

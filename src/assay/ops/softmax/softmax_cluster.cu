@@ -14,6 +14,7 @@
 //         of a piece, whole vectors, THREADS * VECS of them at most; CLUSTER * each >= n
 // bytes   2 * rows * n * sizeof(T)
 // FLOPs   9 * rows * n counting exp as one (max, two of subtract, product and exp, add, product)
+#include "registers.cuh"
 #include "walked.cuh"
 
 #if __CUDA_ARCH__ >= 900
@@ -82,13 +83,6 @@ template <typename T>
 __device__ __forceinline__ float larger_half(unsigned word, T) {
   const float2 pair = assay::pair_of(word, T());
   return fmaxf(pair.x, pair.y);
-}
-
-// Keeps the compiler from keeping what was widened before: that would be twice the registers.
-template <typename T>
-__device__ __forceinline__ void forget(Raw& raw) {
-  if constexpr (sizeof(T) == 2)
-    asm volatile("" : "+r"(raw[0]), "+r"(raw[1]), "+r"(raw[2]), "+r"(raw[3]));
 }
 
 }  // namespace
@@ -172,7 +166,7 @@ __global__ void CLUSTER_OF(CLUSTER) __launch_bounds__(THREADS, TOGETHER)
   float part[4] = {};
 #pragma unroll
   for (int u = 0; u < VECS; ++u) {
-    forget<T>(raw[u]);
+    assay::widen_anew<T>(raw[u]);
     const auto v = assay::widen<T>(raw[u]);
 #pragma unroll
     for (int j = 0; j < N; ++j) part[j % 4] += assay::exponential_of_difference<T>(v[j] - by);
@@ -200,7 +194,7 @@ __global__ void CLUSTER_OF(CLUSTER) __launch_bounds__(THREADS, TOGETHER)
   const float scale = 1 / total;
 #pragma unroll
   for (int u = 0; u < VECS; ++u) {
-    forget<T>(raw[u]);
+    assay::widen_anew<T>(raw[u]);
     auto v = assay::widen<T>(raw[u]);
 #pragma unroll
     for (int j = 0; j < N; ++j) v[j] = assay::exponential_of_difference<T>(v[j] - to) * scale;
