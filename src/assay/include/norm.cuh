@@ -168,20 +168,33 @@ __device__ __forceinline__ void norm_parts(accumulator<T>* kept, const T* x, lon
   const A about = CENTRED && n > 0 ? near_mean(x, n) : A(0);
   A sum = 0, squares = 0;
   long long count = 0;
-  for_tiles<BLOCK, T>(n, part, parts, [&](long long begin, long long length) {
-    const T* const in[1] = {x + begin};
-    count += length;
-    walk<BLOCK>(in, static_cast<const T*>(nullptr), length, [&](auto& v, long long, auto many) {
-      A own = 0, of_squares = 0;  // of a vector first: adds of several need not wait
+  const auto add = [&](const auto& v, auto many) {
+    A own = 0, of_squares = 0;  // of a vector first: adds of several need not wait
 #pragma unroll
-      for (int j = 0; j < many.value; ++j) {
-        const A d = v[0][j] - about;
-        if constexpr (CENTRED) own += d;
-        of_squares += d * d;
-      }
-      sum += own;
-      squares += of_squares;
-    });
+    for (int j = 0; j < many.value; ++j) {
+      const A d = v[j] - about;
+      if constexpr (CENTRED) own += d;
+      of_squares += d * d;
+    }
+    sum += own;
+    squares += of_squares;
+  };
+  constexpr int N = widest<T>, VECTORS = 4;
+  const bool whole = aligned(x);
+  for_tiles<BLOCK, T, VECTORS>(n, part, parts, [&](long long begin, long long length) {
+    count += length;
+    if (whole && length == BLOCK * VECTORS * N) {
+      Raw raw[VECTORS];
+#pragma unroll
+      for (int u = 0; u < VECTORS; ++u)
+        raw[u] = load_raw(x + begin + (u * BLOCK + threadIdx.x) * N);
+#pragma unroll
+      for (int u = 0; u < VECTORS; ++u) add(widen<T>(raw[u]), Count<N>{});
+      return;
+    }
+    const T* const in[1] = {x + begin};
+    walk<BLOCK>(in, static_cast<const T*>(nullptr), length,
+                [&](auto& v, long long, auto many) { add(v[0], many); });
   });
   if constexpr (CENTRED) sum = block_reduce<BLOCK>(sum, Sum{});
   squares = block_reduce<BLOCK>(squares, Sum{});
@@ -210,87 +223,111 @@ __device__ __forceinline__ Statistics<A> joined(const A* kept, long long n, int 
   return {mean, reciprocal_root(block_reduce<BLOCK>(squares, Sum{}) / A(n) + eps)};
 }
 
-// y of ROWS rows at a time, so that w and b, which may be as long as x, come once for all of them.
-// A block asks for its first tile before the kernel in front of this one has ended: that wrote none
-// of it, and its last blocks and the start of this kernel would leave memory idle.
+// y = (v - mean) rstd scale + shift of neighbouring elements of a row.
+template <bool CENTRED, typename T, int N>
+__device__ __forceinline__ void normalise(Wide<T, N>& v, const Statistics<accumulator<T>>& s,
+                                          const Wide<T, N>& scale, const Wide<T, N>& shift) {
+#pragma unroll
+  for (int j = 0; j < N; ++j) {
+    v[j] = (v[j] - s.mean) * s.rstd * scale[j];
+    if constexpr (CENTRED) v[j] += shift[j];
+  }
+}
+
+// What norm_write does for rows that start anywhere, or where fewer than ROWS are left. A function
+// of its own, so that its many addresses take no registers of the other.
 template <bool CENTRED, int BLOCK, int ROWS, typename T>
-__device__ __forceinline__ void norm_write(T* y, const accumulator<T>* kept, const T* x,
-                                           const T* w, const T* b, long long rows, long long n,
-                                           int parts, accumulator<T> eps) {
-  using A = accumulator<T>;
-  constexpr int K = ROWS + (CENTRED ? 2 : 1), N = widest<T>;
-  constexpr long long TILE = BLOCK * N;
-  __shared__ Statistics<A> of[ROWS];
-  const int groups = int((rows + ROWS - 1) / ROWS), writers = gridDim.x / groups;
-  const int writer = blockIdx.x % writers;
-  const long long first = static_cast<long long>(blockIdx.x / writers) * ROWS;
-  const auto row = [&](int r) { return first + r < rows ? first + r : rows - 1; };
-
-  // From the last to the first: what the kernel in front read last is in the L2 cache.
-  const bool whole = whole_rows<CENTRED>(y, x, w, b, n) && first + ROWS <= rows;
-  const long long tiles = (n + TILE - 1) / TILE;
-  long long at = (tiles - 1 - writer) * TILE + threadIdx.x * N;
-  Raw raw[K];
-  // Of `ROWS` rows: addresses of all would take more registers than there are, and so each is worked
-  // out of `pitch` when it is its turn.
-  long long pitch = n;
-  const auto fetch = [&] {
-    if (!whole || at < 0 || at >= n) return;
-    const T* from = x + first * n + at;
-#pragma unroll
-    for (int r = 0; r < ROWS; ++r, from += pitch) raw[r] = load_raw(from);
-    raw[ROWS] = load_raw(w + at);
-    if constexpr (CENTRED) raw[ROWS + 1] = load_raw(b + at);
-  };
-  fetch();
-  await_previous_kernel();
-  const int warp = threadIdx.x / 32;
-  if (warp < ROWS) {
-    const auto s = joined<CENTRED, 32>(kept + row(warp) * parts * 3, n, parts, eps);
-    if (threadIdx.x % 32 == 0) of[warp] = s;
-  }
-  __syncthreads();
-  const auto normalise = [&](auto& v, int r, const auto& scale, const auto& shift, auto count) {
-    const auto s = of[r];
-#pragma unroll
-    for (int j = 0; j < count.value; ++j) {
-      v[j] = (v[j] - s.mean) * s.rstd * scale[j];
-      if constexpr (CENTRED) v[j] += shift[j];
-    }
-  };
-
-  if (whole) {
-    for (; at >= 0; at -= writers * TILE, fetch()) {
-      if (at >= n) continue;
-      asm volatile("" : "+l"(pitch));
-      T* to = y + first * n + at;
-#pragma unroll
-      for (int r = 0; r < ROWS; ++r, to += pitch) {
-        widen_anew<T>(raw[ROWS]);
-        widen_anew<T>(raw[K - 1]);
-        auto v = widen<T>(raw[r]);
-        normalise(v, r, widen<T>(raw[ROWS]), widen<T>(raw[K - 1]), Count<N>{});
-        store<true>(to, v);
-      }
-    }
-    return;
-  }
+__device__ __noinline__ void norm_write_walked(T* y, const Statistics<accumulator<T>>* of,
+                                               const T* x, const T* w, const T* b, long long rows,
+                                               long long n, int writer, int writers) {
+  constexpr int K = ROWS + (CENTRED ? 2 : 1);
   const auto tile = [&](long long begin, long long length) {
     const T* in[K];
 #pragma unroll
-    for (int r = 0; r < ROWS; ++r) in[r] = x + row(r) * n + begin;
+    for (int r = 0; r < ROWS; ++r) in[r] = x + (r < rows ? r : rows - 1) * n + begin;
     in[ROWS] = w + begin;
     if constexpr (CENTRED) in[ROWS + 1] = b + begin;
-    T* const to = y + first * n + begin;
-    walk<BLOCK>(in, to, length, [&](auto& v, long long i, auto count) {
+    T* const to = y + begin;
+    walk<BLOCK>(in, to, length, [&](auto& v, long long i, auto) {
 #pragma unroll
       for (int r = 0; r < ROWS; ++r) {
-        normalise(v[r], r, v[ROWS], v[K - 1], count);
-        if (first + r < rows) store<true>(to + r * n + i, v[r]);
+        normalise<CENTRED, T>(v[r], of[r], v[ROWS], v[K - 1]);
+        if (r < rows) store<true>(to + r * n + i, v[r]);
       }
     });
   };
   for_tiles<BLOCK, T, 1>(n, writer, writers, tile, true);
+}
+
+// y of ROWS rows at a time, so that w and b, which may be as long as x, come once for all of them.
+// From the last tile to the first: what the kernel in front read last is in the L2 cache. A block
+// asks for its first tile before that kernel has ended, which wrote none of it: its last blocks and
+// the start of this kernel would leave memory idle. Then for each tile while another is written.
+template <bool CENTRED, int BLOCK, int ROWS, typename T>
+__device__ __forceinline__ void norm_write(T* y, const accumulator<T>* kept, const T* x,
+                                           const T* w, const T* b, long long rows, long long n,
+                                           int parts, accumulator<T> eps) {
+  constexpr int N = widest<T>;
+  constexpr long long TILE = BLOCK * N;
+  __shared__ Statistics<accumulator<T>> of[ROWS];
+  const int groups = int((rows + ROWS - 1) / ROWS), writers = gridDim.x / groups;
+  const int writer = blockIdx.x % writers;
+  const long long first = static_cast<long long>(blockIdx.x / writers) * ROWS;
+  x += first * n;
+  y += first * n;
+  rows -= first;
+
+  const bool whole = whole_rows<CENTRED>(y, x, w, b, n) && ROWS <= rows;
+  struct Tile {
+    Raw x[ROWS], scale, shift;
+  };
+  const auto fetch = [&](Tile& tile, long long at) {
+    if (!whole || at < 0 || at >= n) return;
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) tile.x[r] = load_raw(x + r * n + at);
+    tile.scale = load_raw(w + at);
+    if constexpr (CENTRED) tile.shift = load_raw(b + at);
+  };
+  const auto write = [&](Tile& tile, long long at) {
+    if (at >= n) return;
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+      auto v = widen<T>(tile.x[r]);
+      widen_anew<T>(tile.scale);
+      const auto scale = widen<T>(tile.scale);
+      auto shift = scale;
+      if constexpr (CENTRED) {
+        widen_anew<T>(tile.shift);
+        shift = widen<T>(tile.shift);
+      }
+      normalise<CENTRED, T>(v, of[r], scale, shift);
+      store<true>(y + r * n + at, v);
+    }
+  };
+
+  long long at = ((n + TILE - 1) / TILE - 1 - writer) * TILE + threadIdx.x * N;
+  const long long step = writers * TILE;
+  Tile one, other;
+  fetch(one, at);
+  await_previous_kernel();
+  const int warp = threadIdx.x / 32;
+  if (warp < ROWS) {
+    const long long row = first + (warp < rows ? warp : rows - 1);
+    const auto s = joined<CENTRED, 32>(kept + row * parts * 3, n, parts, eps);
+    if (threadIdx.x % 32 == 0) of[warp] = s;
+  }
+  __syncthreads();
+  if (!whole) {
+    norm_write_walked<CENTRED, BLOCK, ROWS>(y, of, x, w, b, rows, n, writer, writers);
+    return;
+  }
+  for (; at >= 0; at -= 2 * step) {
+    fetch(other, at - step);
+    write(one, at);
+    if (at < step) break;
+    fetch(one, at - 2 * step);
+    write(other, at - step);
+  }
 }
 
 }  // namespace assay

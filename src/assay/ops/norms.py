@@ -15,8 +15,9 @@ FEW_HELD, CROWD = 8, 768
 """With so few elements a thread, of 4 bytes or less, so many threads share a multiprocessor."""
 
 
-WRITERS = 2
-"""Blocks on a multiprocessor that write several rows at a time."""
+WRITERS, WRITING = 2, 256
+"""Blocks on a multiprocessor that write several rows at a time, and threads of each: two tiles of 8
+rows lie in 128 registers."""
 
 
 def split(k, name, y, x, *weights):
@@ -29,8 +30,8 @@ def split(k, name, y, x, *weights):
     groups = blocks(rows, together)
     writers = max(1, min(blocks(n, 4096), WRITERS * multiprocessors(x) // groups))
     kept, parts = in_parts(k, name, x, rows, n, 3)
-    kernel = k[f"{name}_write<{k.type(x)}, {WALKERS}, {together}>"]
-    launch = kernel(grid=groups * writers, block=WALKERS, shared=0, early=True)
+    kernel = k[f"{name}_write<{k.type(x)}, {WRITING}, {together}>"]
+    launch = kernel(grid=groups * writers, block=WRITING, shared=0, early=True)
     launch(y, kept, x, *weights, rows, n, parts)
 
 
