@@ -66,7 +66,8 @@ __device__ __forceinline__ void for_rows(const T* x, long long rows, long long n
   const int count = int(n);
   long long row = blockIdx.x;
   const auto send_for = [&](long long wanted) {
-    if (wanted < rows) stream.send_for(x + wanted * n, count);
+    if (wanted >= rows) return;
+    stream.send_for(x + wanted * n, count);
     commit_copies();
   };
   if (whole) send_for(row);
