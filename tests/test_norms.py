@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
 
 import assay
+from assay import hardware
+from assay.ops.norms import gradient
 from assay.types import Row
+from assay.ways.launch import Recorder
 
 FIRST_IS_FAR = """
 import assay
@@ -83,6 +89,31 @@ def test_any_number_of_rows_is_written_together(
 ) -> None:
     rows = judge(op, case=case, variants=("cuda/split",))
     assert [row.word for row in rows if row.way == "cuda"] == ["right"]
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_86", "sm_90", ""])
+@given(
+    n=st.integers(1, 10_000),
+    rows=st.integers(1, 3_000),
+    dtype=st.sampled_from([torch.float16, torch.bfloat16, torch.float32, torch.float64]),
+)
+def test_rows_on_their_way_fit_the_shared_memory_of_a_card(
+    arch: str, n: int, rows: int, dtype: torch.dtype
+) -> None:
+    """And hold a row: `THREADS` x `VECS` vectors; the next rows and their threads fit beside."""
+    k = Recorder(arch)
+    x, w = torch.empty(rows, n, dtype=dtype, device="meta"), torch.empty(n, dtype=dtype)
+    gradient(k, "layernorm", x, (w, w), x, x, w)
+    first, last = k.launches
+    assert last.early == first.name.startswith("layernorm_grad_held")
+    if not last.early:
+        return
+    threads, vectors, together, ahead = map(int, re.findall(r"\d+", first.name.split(",", 1)[1]))
+    assert threads * vectors * 16 >= n * dtype.itemsize
+    assert first.shared == ahead * 2 * vectors * 16 * first.block[0]
+    most = hardware.shared_of(arch) or hardware.SHARED[90]
+    assert first.shared < most
+    assert together * first.block[0] <= 1024, "threads of the smallest multiprocessor"
 
 
 @pytest.mark.parametrize("size", [1, 4, 5, 9])

@@ -14,14 +14,28 @@ namespace assay {
 template <int THREADS>
 inline constexpr int blocks_of_streamed = 1024 / THREADS;
 
+// 16 bytes from global to shared memory, behind the back of the thread; below sm_80, in front of it.
+__device__ __forceinline__ void copy_vector(unsigned to, const void* from) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to),
+               "l"(__cvta_generic_to_global(from))
+               : "memory");
+#else
+  *static_cast<uint4*>(__cvta_shared_to_generic(to)) = *static_cast<const uint4*>(from);
+#endif
+}
 // What was sent for since the last call is one group; await_copies<LATER> waits for all groups but
 // the last LATER.
 __device__ __forceinline__ void commit_copies() {
+#if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
 }
 template <int LATER>
 __device__ __forceinline__ void await_copies() {
+#if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
+#endif
 }
 
 // The `place`-th row in shared memory of all that a block has there.
@@ -38,10 +52,7 @@ struct Streamed {
 #pragma unroll
     for (int u = 0; u < VECS; ++u) {
       const int i = Held<T, THREADS, VECS>::index(true, u, 0);
-      if (i < n)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(slots + u * STEP),
-                     "l"(__cvta_generic_to_global(x + i))
-                     : "memory");
+      if (i < n) copy_vector(slots + u * STEP, x + i);
     }
   }
 

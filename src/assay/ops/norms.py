@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from assay import hardware
+
 from .launching import accumulator, blocks, multiprocessors
 from .rows import ROWS_OF_BLOCK, WALKERS, held, in_parts
 
@@ -13,6 +15,8 @@ MOST_HELD, WIDEST = 16, 512
 """The gradient holds x, dy and two sums in registers: 16 elements a thread, 128 registers."""
 FEW_HELD, CROWD = 8, 768
 """With so few elements a thread, of 4 bytes or less, so many threads share a multiprocessor."""
+OWN_SHARED = 1024
+"""Bytes of shared memory that a block has for its sums."""
 
 
 WRITERS, WRITING = 2, 256
@@ -48,6 +52,9 @@ def gradient(k, name, dx, sums, dy, x, w):
     kind, size = k.type(x), x.element_size()
     # Twice the registers a number, and 64 KB of shared memory a block, of 8 bytes an element.
     chosen = held(n, size, MOST_HELD if size <= 4 else MOST_HELD // 2, WIDEST, 2)
+    room = (hardware.shared_of(k.arch) or hardware.SHARED[90]) - OWN_SHARED
+    if chosen and 2 * 16 * chosen[0] * chosen[1] > room:
+        chosen = None
     if chosen is None and rows:
         kept = torch.empty(rows, 2, dtype=accumulator(x), device=x.device)
         walked = k[f"{name}_grad_walked<{kind}, {WALKERS}>"]
@@ -62,7 +69,7 @@ def gradient(k, name, dx, sums, dy, x, w):
     together = (CROWD if few else WIDEST) // block
     # x and dy of one row more are on their way, or of two where that is less than 48 KB.
     one = 2 * each * 16 * block
-    ahead = 1 if together * one >= 48 << 10 else 2
+    ahead = 1 if together * one >= 48 << 10 or 2 * one > room else 2
     # As many blocks as fit: fewer leave some idle, more add partial sums.
     grid = min(multiprocessors(x) * together, blocks(rows, lines))
     partial = torch.empty(grid * lines, len(sums), n, dtype=accumulator(x), device=x.device)

@@ -1,9 +1,15 @@
-// y = (x - mean) rstd w + b over the last dimension, and its gradient: the maths is in norm.cuh.
+// y = (x - mean) rstd w + b over the last dimension, and its gradient: include/norm.cuh and
+// norm_grad.cuh have the maths.
 //
-// layernorm_held, layernorm_grad_held      a row in the registers of a warp or a block, read once
-// layernorm_walked, layernorm_grad_walked  longer rows: walked three and four times
-// layernorm_parts, layernorm_write         few long rows: blocks share tiles, then all put together
-// layernorm_partials, layernorm_columns    dw and db: of partial sums, or of the rows themselves
+// layernorm_held         a row in the registers of a warp or a block, read once
+// layernorm_streamed     the same of many rows by each block, the next on its way meanwhile
+// layernorm_walked       longer rows: walked three times
+// layernorm_parts, layernorm_write
+//                        few long rows: blocks share tiles, then put statistics together and write
+// layernorm_grad_held    rows of x and dy in registers, read once, the next on their way meanwhile
+// layernorm_grad_walked  longer rows: walked four times
+// layernorm_partials, layernorm_columns
+//                        dw and db: of partial sums, or of the rows themselves
 //
 // shapes  x, y, dx, dy: (rows, n); w, b, dw, db: n; contiguous, of one type
 // bytes   2 * rows * n * sizeof(T); the gradient 3 * rows * n * sizeof(T), and its partial sums

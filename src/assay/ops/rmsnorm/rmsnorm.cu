@@ -1,9 +1,15 @@
-// y = x rstd w over the last dimension, and its gradient: include/norm.cuh has the maths.
+// y = x rstd w over the last dimension, and its gradient: include/norm.cuh and norm_grad.cuh have
+// the maths.
 //
-// rmsnorm_held, rmsnorm_grad_held      a row in the registers of a warp or a block, read once
-// rmsnorm_walked, rmsnorm_grad_walked  longer rows: walked two and three times
-// rmsnorm_parts, rmsnorm_write             few long rows: a block a piece, then all put together
-// rmsnorm_partials, rmsnorm_columns    dw: of partial sums, or of the rows themselves
+// rmsnorm_held         a row in the registers of a warp or a block, read once
+// rmsnorm_streamed     the same of many rows by each block, the next on its way meanwhile
+// rmsnorm_walked       longer rows: walked twice
+// rmsnorm_parts, rmsnorm_write
+//                      few long rows: blocks share tiles, then put statistics together and write
+// rmsnorm_grad_held    rows of x and dy in registers, read once, the next on their way meanwhile
+// rmsnorm_grad_walked  longer rows: walked three times
+// rmsnorm_partials, rmsnorm_columns
+//                      dw: of partial sums, or of the rows themselves
 //
 // shapes  x, y, dx, dy: (rows, n); w, dw: n; contiguous, of one type
 // bytes   2 * rows * n * sizeof(T); the gradient 3 * rows * n * sizeof(T), and its partial sums
