@@ -53,7 +53,8 @@ from assay.explain.experiments.proving import Bench as Experiments
 from assay.explain.experiments.proving import prove
 from assay.explain.gathering import Wanted, chosen, facts_of
 from assay.explain.recorded import host_bound, timed
-from assay.pipeline import Progress, Request, known_of, run
+from assay.pipeline import known_of, run
+from assay.request import Progress, Request
 from assay.session import Session
 from assay.target import Target, parse
 from assay.types import Row

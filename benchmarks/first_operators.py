@@ -12,8 +12,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from assay.pipeline import Progress, Request, run
+from assay.pipeline import run
 from assay.report import table
+from assay.request import Progress, Request
 from assay.rows import Run, encode
 from assay.session import Session
 from assay.target import parse

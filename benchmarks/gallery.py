@@ -29,7 +29,8 @@ from pathlib import Path
 
 from assay.clock.statistics import seconds
 from assay.errors import AssayError
-from assay.pipeline import Progress, Request, run
+from assay.pipeline import run
+from assay.request import Progress, Request
 from assay.rows import encode
 from assay.rows import read as nouns
 from assay.session import Session, Stopped

@@ -32,7 +32,8 @@ from typing import Any
 from assay.errors import AssayError
 from assay.machine import cores
 from assay.op import ops_in
-from assay.pipeline import Progress, Request, run
+from assay.pipeline import run
+from assay.request import Progress, Request
 from assay.rows import decode, encode
 from assay.session import Session, Stopped
 from assay.target import TOGETHER, library, parse

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.pipeline import Progress, Request
 from assay.report.units import seconds
+from assay.request import Progress, Request
 from assay.session import Session
 from assay.target import parse
 from assay.types import Row, replace

@@ -16,7 +16,8 @@ import pytest
 
 from assay import cache
 from assay.op import WAYS
-from assay.pipeline import Progress, Request, run
+from assay.pipeline import run
+from assay.request import Progress, Request
 from assay.session import Session
 from assay.simt.build import runtime
 from assay.target import Target, parse

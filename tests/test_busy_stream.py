@@ -12,11 +12,12 @@ import torch
 import assay
 from assay.inputs import inputs_of
 from assay.types import Case, Verdict
-from assay.verdict.buffers import POISONS, ship
+from assay.verdict.buffers import POISONS
 from assay.verdict.late import NOT_WAITING
 from assay.verdict.oracle import Oracle
 from assay.verdict.protocol import Ran
 from assay.verdict.run import Runner
+from assay.verdict.shipped import ship
 
 CASE = Case({"n": 1000}, 0, "")
 total = assay.Op(

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from assay.errors import AssayError
-from assay.pipeline import exit_code, workers_for
+from assay.pipeline import exit_code
+from assay.request import workers_for
 from assay.types import OUTCOMES, Row
 
 Judge = Callable[..., list[Row]]
@@ -136,9 +137,9 @@ def test_a_new_case_may_be_asked_in_several_dtypes(judge: Judge) -> None:
 
 
 def test_operators_beside_one_another_share_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.pipeline.cores", lambda: 16)
+    monkeypatch.setattr("assay.request.cores", lambda: 16)
     assert workers_for("cuda:0", 1) == workers_for("cpu", 1) == 4
     assert workers_for("cuda:0", 12) == 2
-    monkeypatch.setattr("assay.pipeline.cores", lambda: 2)
+    monkeypatch.setattr("assay.request.cores", lambda: 2)
     assert [workers_for("cuda:0", n) for n in (1, 12)] == [1, 1]
     assert [workers_for("cpu", n) for n in (1, 12)] == [2, 1]

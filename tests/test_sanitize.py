@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from assay.machine import cores
-from assay.pipeline import Progress, Request, run
+from assay.pipeline import run
+from assay.request import Progress, Request
 from assay.sanitize import Sanitizer, reason_not_to, report, told, tool
 from assay.session import Session
 from assay.target import parse

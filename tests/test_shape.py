@@ -23,8 +23,11 @@ MODULES = {
     for path in sorted(PACKAGE.rglob("*.py"))
 }
 
-MOST_LINES = 450
-LONGER: dict[str, str] = {}
+MOST_LINES = 410
+LONGER: dict[str, str] = {
+    "simt/adapters/triton.py": "what stands in for Triton's driver, its launcher and its tuner",
+    "simt/emit.py": "one class: the C++ of an instruction needs all that is known of a function",
+}
 """Files that may be longer, each with a reason that a reader would accept."""
 
 BASE = {"errors", "types", "timings"}
@@ -68,14 +71,15 @@ ALLOWED: dict[str, set[str]] = {
     "roofs": DECLARING | CHILDREN | {"clock", "hardware", "ways"},
     "watching": DECLARING
     | CHILDREN
-    | {"verdict", "clock", "choosing", "describe", "pipeline", "target"},
+    | {"verdict", "clock", "choosing", "describe", "pipeline", "request", "target"},
     "jobs": {"describe", "clock", "verdict", "watching"},
     "sanitize": DECLARING | CHILDREN | {"build", "faults", "inputs", "target", "verdict"},
+    "request": DECLARING | {"machine", "clock", "target", "verdict", "ways"},
     "pipeline": DECLARING
     | {"unsynced"}
     | CHILDREN
     | {"sanitize", "roofs.store", "selftest.store"}
-    | {"verdict", "clock", "choosing", "describe", "target", "ways"},
+    | {"verdict", "clock", "choosing", "describe", "request", "target"},
     # A saved report is printed elsewhere, next year: rows and arithmetic are all it needs.
     "report": BASE | {"rows", "clock.statistics", "clock.floor"},
     "doctor": BASE,
@@ -87,8 +91,10 @@ ALLOWED: dict[str, set[str]] = {
     "mapping": DECLARING
     | CHILDREN
     | {"drawing", "inputs", "simt", "single", "target", "verdict", "ways"},
-    "comparison": DECLARING | CHILDREN | {"clock.statistics", "pipeline", "report", "target"},
-    "api": DECLARING | CHILDREN | {"counting", "mapping", "pipeline", "simt", "target"},
+    "comparison": DECLARING
+    | CHILDREN
+    | {"clock.statistics", "pipeline", "report", "request", "target"},
+    "api": DECLARING | CHILDREN | {"counting", "mapping", "pipeline", "request", "simt", "target"},
 }
 """Parts that are not listed (the commands, the operators) may import anything, and no part that is
 listed may import them."""

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from assay.pipeline import Progress, Request, run
+from assay.pipeline import run
+from assay.request import Progress, Request
 from assay.session import Session
 from assay.target import parse
 from assay.unsynced import warnings

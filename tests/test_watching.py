@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from assay.cli import app
 from assay.describe import CaseFacts
 from assay.errors import AssayError
-from assay.pipeline import Progress, Request
+from assay.request import Progress, Request
 from assay.session import Session
 from assay.target import parse
 from assay.types import Case, Row

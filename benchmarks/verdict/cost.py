@@ -27,10 +27,11 @@ from typing import Any
 
 import torch
 
-from assay import pipeline
+from assay import request
 from assay.build import build, find_variant
 from assay.inputs import inputs_of
 from assay.op import Op
+from assay.pipeline import run
 from assay.session import Session
 from assay.target import load_op, parse
 from assay.types import Case, Row
@@ -45,11 +46,11 @@ SEED = 20_260
 def checked() -> tuple[dict[str, float], list[Row]]:
     """Seconds of one check, by who spent them, and its rows."""
     spent = {"candidates": 0.0, "oracle": 0.0, "gpu code": 0.0}
-    request = pipeline.Request(
+    asked = request.Request(
         (parse("softmax"),), timed=False, device="cpu", variants=VARIANTS, zoo=True, seed=SEED
     )
     with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session, _timers(spent):
-        nouns = pipeline.run(session, request, pipeline.Progress())
+        nouns = run(session, asked, request.Progress())
         rows = [noun for noun in nouns if isinstance(noun, Row)]
     return spent, rows
 
@@ -57,7 +58,7 @@ def checked() -> tuple[dict[str, float], list[Row]]:
 @contextmanager
 def _timers(spent: dict[str, float]) -> Iterator[None]:
     """Adds up seconds from a candidate's word that it runs to its answer, and the oracle's."""
-    ask, receive, cores = judge.Oracle.ask, judge.Child.receive, pipeline.cores
+    ask, receive, cores = judge.Oracle.ask, judge.Child.receive, request.cores
     since: dict[int, tuple[float, str]] = {}
 
     def timed_ask(self: Any, **message: Any) -> Any:
@@ -82,12 +83,12 @@ def _timers(spent: dict[str, float]) -> Iterator[None]:
         return message
 
     judge.Oracle.ask, judge.Child.receive = timed_ask, timed_receive  # type: ignore[method-assign]
-    pipeline.cores = lambda: 1  # one child at a time
+    request.cores = lambda: 1  # one child at a time
     try:
         yield
     finally:
         judge.Oracle.ask, judge.Child.receive = ask, receive  # type: ignore[method-assign]
-        pipeline.cores = cores
+        request.cores = cores
 
 
 def needed(op: Op, cases: list[Case]) -> float:

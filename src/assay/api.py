@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from .cases import ALIASES, parse_values
 from .errors import AssayError
 from .op import Op
-from .pipeline import Progress, Request, run
+from .pipeline import run
+from .request import Progress, Request
 from .rows import RUNS, Run
 from .session import Session
 from .target import StopImport, Target, from_object, parse

@@ -24,7 +24,7 @@ EXPECT = {
     "eager/patches_a_clock": ("tampered", "time.perf_counter_ns"),
     "eager/patches_copy": ("tampered", "torch.Tensor.copy_"),
     "eager/patches_allclose": ("tampered", "torch.allclose"),
-    "eager/patches_code": ("tampered", "assay.verdict.buffers.ship"),
+    "eager/patches_code": ("tampered", "assay.verdict.shipped.ship"),
     "eager/patches_defaults": ("tampered", "assay.verdict.buffers.fenced"),
     "eager/patches_a_builtin": ("tampered", "builtins.isinstance"),
     "eager/hides_a_builtin": ("tampered", "assay.verdict.run.isinstance"),
@@ -162,12 +162,12 @@ def patches_allclose(x):
 
 @op.variant("eager/patches_code")
 def patches_code(x):
-    from assay.verdict import buffers
+    from assay.verdict import shipped
 
     def forged(value, path, blocks, shares="", exact=False):
         raise RuntimeError
 
-    buffers.ship.__code__ = forged.__code__
+    shipped.ship.__code__ = forged.__code__
     return reference(x)
 
 

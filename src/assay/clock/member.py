@@ -13,8 +13,9 @@ import torch
 
 from .. import faults
 from ..errors import AssayError
-from ..verdict.buffers import POISONS, is_dense, plain, raw_of, ship
+from ..verdict.buffers import POISONS, is_dense, plain
 from ..verdict.protocol import Ran
+from ..verdict.shipped import raw_of, ship
 from ..verdict.tamper import Taken, Tampered
 
 Made = TypeVar("Made")

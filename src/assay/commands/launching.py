@@ -17,7 +17,8 @@ from ..explain.gathering import only_op, size
 from ..inside.profiling.launched import Launched, choices, launched, text
 from ..inside.profiling.timeline import Schedule, recorded
 from ..inside.reading.trace import read_trace
-from ..pipeline import chosen_device, describe
+from ..pipeline import describe
+from ..request import chosen_device
 from ..session import Session
 from ..target import Target, parse
 from ..types import Scalar

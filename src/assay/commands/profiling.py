@@ -20,7 +20,7 @@ from ..inside.profiling import drilling, tools
 from ..inside.profiling.timeline import Recorded, Schedule, draw, lines, recorded
 from ..inside.reading.files import summary
 from ..inside.reading.trace import read_trace
-from ..pipeline import chosen_device
+from ..request import chosen_device
 from ..rows import home
 from ..session import Session
 from ..target import Target, parse

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ..pipeline import chosen_device
 from ..report import roofs as page
+from ..request import chosen_device
 from ..roofs import store
 from ..roofs.measure import measure
 from ..rows import encode

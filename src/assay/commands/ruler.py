@@ -10,7 +10,7 @@ import msgspec
 from rich.console import Console
 
 from ..clock.statistics import seconds
-from ..pipeline import chosen_device
+from ..request import chosen_device
 from ..selftest.clock import Ruler, upper_bound
 from ..selftest.store import keep
 from ..selftest.trying import tried

@@ -17,9 +17,10 @@ from ..cases import ALIASES, parse_values
 from ..clock.protocol import STATES, Wish
 from ..errors import AssayError
 from ..op import WAYS
-from ..pipeline import Progress, Request, exit_code
+from ..pipeline import exit_code
 from ..pipeline import run as pipe
 from ..report import details, table
+from ..request import Progress, Request
 from ..rows import Run, encode
 from ..session import Session
 from ..target import Target, parse

@@ -14,8 +14,9 @@ from rich.text import Text
 from ..clock.statistics import seconds
 from ..errors import AssayError
 from ..operators import native
-from ..pipeline import Progress, chosen_device, describe, exit_code
+from ..pipeline import describe, exit_code
 from ..pipeline import run as pipe
+from ..request import Progress, chosen_device
 from ..rows import Run
 from ..session import Session
 from ..tuning import store

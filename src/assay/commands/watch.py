@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.text import Text
 
 from ..errors import AssayError
-from ..pipeline import Progress, exit_code
+from ..pipeline import exit_code
 from ..report import strength, table, units
 from ..report.hostile import STYLES
+from ..request import Progress
 from ..rows import Run, encode
 from ..session import Session
 from ..types import Machine, Row, Strength

@@ -12,7 +12,8 @@ from pathlib import Path
 import msgspec
 
 from ..errors import AssayError
-from ..pipeline import Progress, Request, run
+from ..pipeline import run
+from ..request import Progress, Request
 from ..rows import encode
 from ..session import Session
 from ..target import parse
@@ -20,7 +21,7 @@ from ..types import Scalar
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What to bench; fields as in pipeline.Request."""
+    """What to bench; fields as in request.Request."""
 
     target: str
     device: str = "auto"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..op import WAYS
-from ..pipeline import Progress, Request, run
+from ..pipeline import run
+from ..request import Progress, Request
 from ..session import Session
 from ..target import parse
 from ..types import OUTCOMES, PASS, Row

@@ -10,9 +10,10 @@ import torch
 from ..inputs import dtype_name, dtype_of
 from ..types import Verdict
 from .budget import Expected
-from .buffers import Received, outside
+from .buffers import outside
 from .chunks import chunk_of, largest_share, root_mean, same_bytes
 from .protocol import Ran, Shipped
+from .shipped import Received
 
 
 def shape_of(shape: Any) -> str:

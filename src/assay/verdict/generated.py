@@ -13,8 +13,9 @@ from .. import faults, ways
 from ..errors import AssayError, NotRun
 from ..op import Op
 from ..simt import Watch
-from .buffers import POISONS, ship
+from .buffers import POISONS
 from .protocol import Ran
+from .shipped import ship
 
 
 def applies() -> bool:

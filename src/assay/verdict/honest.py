@@ -10,9 +10,10 @@ import torch
 from ..errors import OpError
 from ..inputs import dtype_of
 from ..types import Verdict
-from .buffers import INTEGERS, Received, span
+from .buffers import INTEGERS, span
 from .late import NOT_WAITING
 from .protocol import Ran, Shipped
+from .shipped import Received
 
 
 def unsound(runs: list[Ran], inputs: tuple[Any, ...]) -> Verdict | None:

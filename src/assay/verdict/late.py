@@ -19,8 +19,9 @@ from pathlib import Path
 import numpy
 import torch
 
-from .buffers import raw_of, sparse
+from .buffers import sparse
 from .chunks import same_bytes
+from .shipped import raw_of
 
 STILL_WRITTEN = "output {} was still being written when the call returned"
 NOT_WAITING = (

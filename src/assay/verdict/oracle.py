@@ -27,7 +27,6 @@ from ..processes.channel import Channel
 from ..target import Target, load_op
 from ..types import Case, Verdict
 from .budget import Expected, Truth, arithmetic, budgeted, truth_of
-from .buffers import Received
 from .compare import form, memory, poison_left, received, same_bits, same_values, unchanged, values
 from .honest import kept, not_waiting, spread, unfinished, unsound
 from .joined import as_gradient, check_formula
@@ -36,6 +35,7 @@ from .precision import class_of, explained
 from .protocol import Ran
 from .reference import clone, output_specs
 from .room import kept_bytes, tidy
+from .shipped import Received
 from .strength import strengths
 from .tamper import taken
 from .watched import watched
@@ -204,7 +204,7 @@ class Oracle:
         return beyond(out, known.expected.truth[index], allowed)
 
     def _accepted(self, runs: list[Ran], known: list[Known]) -> Verdict:
-        from .buffers import Received
+        from .shipped import Received
 
         assert self.op.accept is not None
         for number, run in enumerate(runs):

@@ -14,8 +14,9 @@ from .. import drawing
 from ..drawing import NONE, SEVERAL, UNTOUCHED
 from ..inputs import dtype_of
 from ..types import Verdict
-from .buffers import GUARD, Received, outside, span
+from .buffers import GUARD, outside, span
 from .protocol import Ran, Shipped
+from .shipped import Received
 
 HEIGHT = 6
 """Rows of the grid at most; with its key a map has two lines more."""

@@ -23,17 +23,15 @@ from .buffers import (
     Poisoned,
     fence_like,
     fenced,
-    guards,
     inside,
     is_dense,
     overlap,
     plain,
     poisoned,
-    raw_of,
-    ship,
     sparse,
 )
 from .protocol import Ran, Settings, Task, runs_of
+from .shipped import guards, raw_of, ship
 from .tamper import Taken
 
 if TYPE_CHECKING:

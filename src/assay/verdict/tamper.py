@@ -2,7 +2,7 @@
 
 Kept for each place are the objects that its names stand for and, for functions written in Python,
 their code and defaults; so neither `torch.cuda.Event.elapsed_time = mine` nor
-`assay.verdict.buffers.ship.__code__ = mine` goes unseen. So are active modes, kernels of `aten`
+`assay.verdict.shipped.ship.__code__ = mine` goes unseen. So are active modes, kernels of `aten`
 that were replaced, and the trace and profile functions. Values inside objects, closures and frames
 of this process are not compared: docs/verdicts.md says what follows from that.
 """

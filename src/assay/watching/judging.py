@@ -21,8 +21,9 @@ from ..choosing import chosen
 from ..clock.schedule import Timer
 from ..describe import CaseFacts, OpFacts, VariantFacts, label
 from ..errors import AssayError, TargetError
-from ..pipeline import Progress, Request, known_of, stamped, weakened
+from ..pipeline import known_of, stamped, weakened
 from ..processes import Ended
+from ..request import Progress, Request
 from ..session import Session, Stopped
 from ..types import Case, Machine, Row, Strength, replace
 from ..verdict.asking import Conditions

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import AssayError, TargetError
-from ..pipeline import Progress, Request, chosen_device, conditions_of
+from ..request import Progress, Request, chosen_device, conditions_of
 from ..session import Session
 from ..types import Machine, Row, Strength
 from .files import POLL_SECONDS, Files
