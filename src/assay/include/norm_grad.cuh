@@ -156,7 +156,8 @@ __device__ __forceinline__ void norm_grad_walked(T* dx, accumulator<T>* kept, co
 }
 
 // K sums over rows of each column, by a block of COLUMNS x LANES threads: every LANES-th row each,
-// then in a tree. `add(sums, row, column)` adds one row's terms; the first row of threads gets all.
+// then in a tree. `add(sums, row, column)` adds one row's terms; all threads of a column get the
+// sums. It ends without a barrier: once a kernel.
 template <int COLUMNS, int LANES, int K, typename A, typename F>
 __device__ __forceinline__ void column_sums(A (&sums)[K], long long rows, long long column,
                                             long long n, F add) {

@@ -14,7 +14,7 @@ namespace assay {
 template <int THREADS>
 inline constexpr int blocks_of_streamed = 1024 / THREADS;
 
-// 16 bytes from global to shared memory, behind the back of the thread; below sm_80, in front of it.
+// 16 bytes from global to shared memory, while the thread goes on; below sm_80 it waits.
 __device__ __forceinline__ void copy_vector(unsigned to, const void* from) {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to),
