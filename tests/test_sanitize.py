@@ -282,7 +282,7 @@ def test_a_tool_that_hangs_is_ended(
     assert not [f for f in findings(made) if f.startswith("sanitized")]
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_a_call_that_fails_under_a_clean_tool_is_not_clean(
     sanitized: Callable[..., Row], monkeypatch: pytest.MonkeyPatch
 ) -> None:

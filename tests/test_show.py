@@ -334,7 +334,7 @@ def test_the_newest_tool_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tools.find("ptxas").version == "13.10.1"
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 @needs_tools
 def test_the_command_line_takes_what_the_page_says(tmp_path: Path) -> None:
     shutil.copy(KERNELS, tmp_path / "kernels.py")
