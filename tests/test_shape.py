@@ -23,8 +23,10 @@ MODULES = {
     for path in sorted(PACKAGE.rglob("*.py"))
 }
 
-MOST_LINES = 410
+MOST_LINES = 400
 LONGER: dict[str, str] = {
+    "clock/timing.py": "the process that samples, from its first message to its last",
+    "simt/adapters/inductor.py": "all that Inductor is made to believe while it writes for a GPU",
     "simt/adapters/triton.py": "what stands in for Triton's driver, its launcher and its tuner",
     "simt/emit.py": "one class: the C++ of an instruction needs all that is known of a function",
 }

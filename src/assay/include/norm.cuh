@@ -62,6 +62,20 @@ __device__ __forceinline__ Statistics<accumulator<T>> statistics(const T* x, lon
   return {mean, reciprocal_root(block_reduce<BLOCK>(squares, Sum{}) / A(n) + eps)};
 }
 
+// y of one element; rmsnorm takes no shift.
+template <bool CENTRED, typename A>
+__device__ __forceinline__ A normal(A value, const Statistics<A>& s, A scale, A shift) {
+  const A h = (value - s.mean) * s.rstd * scale;
+  return CENTRED ? h + shift : h;
+}
+// Of neighbouring elements of a row.
+template <bool CENTRED, typename T, int N>
+__device__ __forceinline__ void normalise(Wide<T, N>& v, const Statistics<accumulator<T>>& s,
+                                          const Wide<T, N>& scale, const Wide<T, N>& shift) {
+#pragma unroll
+  for (int j = 0; j < N; ++j) v[j] = normal<CENTRED>(v[j], s, scale[j], shift[j]);
+}
+
 // y of one row, whose x is in registers.
 template <bool CENTRED, typename T, int THREADS, int VECS>
 __device__ __forceinline__ void normalise(Held<T, THREADS, VECS>& v, T* to, const T* w, const T* b,
@@ -69,10 +83,6 @@ __device__ __forceinline__ void normalise(Held<T, THREADS, VECS>& v, T* to, cons
   using A = accumulator<T>;
   constexpr int N = widest<T>;
   const auto s = statistics<CENTRED>(v, count, whole, eps);
-  const auto normal = [&](A value, A scale, A shift) {
-    const A h = (value - s.mean) * s.rstd * scale;
-    return CENTRED ? h + shift : h;
-  };
   // w and b come out of a cache a vector at a time: all at once would fill registers that more rows
   // in flight can use.
 #pragma unroll
@@ -83,8 +93,7 @@ __device__ __forceinline__ void normalise(Held<T, THREADS, VECS>& v, T* to, cons
       const auto scale = widen<T>(load_raw(w + i));
       auto shift = scale;
       if constexpr (CENTRED) shift = widen<T>(load_raw(b + i));
-#pragma unroll
-      for (int j = 0; j < N; ++j) v.v[u][j] = normal(v.v[u][j], scale[j], shift[j]);
+      normalise<CENTRED, T>(v.v[u], s, scale, shift);
       store(to + i, v.v[u]);
     } else {
 #pragma unroll
@@ -92,7 +101,7 @@ __device__ __forceinline__ void normalise(Held<T, THREADS, VECS>& v, T* to, cons
         const int i = v.index(false, u, j);
         if (i >= count) continue;
         const A shift = CENTRED ? to_float(b[i]) : A(0);
-        to[i] = from_float<T>(normal(v.v[u][j], to_float(w[i]), shift));
+        to[i] = from_float<T>(normal<CENTRED>(v.v[u][j], s, to_float(w[i]), shift));
       }
     }
   }
@@ -134,9 +143,8 @@ __device__ __forceinline__ void normalise_walked(T* y, const T* x, const T* w, c
   const auto write = [&](auto& v, long long i, auto count) {
 #pragma unroll
     for (int j = 0; j < count.value; ++j) {
-      auto h = (v[0][j] - s.mean) * s.rstd * v[1][j];
-      if constexpr (CENTRED) h += to_float(b[i + j]);
-      v[0][j] = h;
+      const accumulator<T> shift = CENTRED ? to_float(b[i + j]) : accumulator<T>(0);
+      v[0][j] = normal<CENTRED>(v[0][j], s, v[1][j], shift);
     }
     store(y + i, v[0]);
   };
@@ -221,17 +229,6 @@ __device__ __forceinline__ Statistics<A> joined(const A* kept, long long n, int 
     squares += kept[KINDS * p + 2] + (CENTRED ? kept[KINDS * p] * apart * apart : A(0));
   }
   return {mean, reciprocal_root(block_reduce<BLOCK>(squares, Sum{}) / A(n) + eps)};
-}
-
-// y = (v - mean) rstd scale + shift of neighbouring elements of a row.
-template <bool CENTRED, typename T, int N>
-__device__ __forceinline__ void normalise(Wide<T, N>& v, const Statistics<accumulator<T>>& s,
-                                          const Wide<T, N>& scale, const Wide<T, N>& shift) {
-#pragma unroll
-  for (int j = 0; j < N; ++j) {
-    v[j] = (v[j] - s.mean) * s.rstd * scale[j];
-    if constexpr (CENTRED) v[j] += shift[j];
-  }
 }
 
 // What norm_write does for rows that start anywhere, or where fewer than ROWS are left. A function

@@ -54,15 +54,19 @@ struct Held {
     return whole ? (u * THREADS + lane) * N + j : (u * N + j) * THREADS + lane;
   }
 
-  // What lies beyond the row becomes `fill`.
+  // A whole row as it lies in memory. What lies beyond the row becomes `fill`, here and in `load`.
+  static __device__ __forceinline__ void fetch(Raw (&raw)[VECS], const T* x, int n, T fill) {
+#pragma unroll
+    for (int u = 0; u < VECS; ++u) {
+      const int i = index(true, u, 0);
+      raw[u] = i < n ? load_raw(x + i) : filled(fill);
+    }
+  }
+
   __device__ __forceinline__ void load(const T* x, int n, bool whole, T fill) {
     if (whole) {
       Raw raw[VECS];
-#pragma unroll
-      for (int u = 0; u < VECS; ++u) {
-        const int i = index(true, u, 0);
-        raw[u] = i < n ? load_raw(x + i) : filled(fill);
-      }
+      fetch(raw, x, n, fill);
 #pragma unroll
       for (int u = 0; u < VECS; ++u) v[u] = widen<T>(raw[u]);
     } else {

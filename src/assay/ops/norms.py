@@ -44,38 +44,51 @@ def narrower(cases):
     return [case for case in cases if case.values["dtype"] != "float64"]
 
 
+def rows_on_their_way(n: int, size: int, room: int):
+    """(threads of a row, vectors a thread, blocks on a multiprocessor, rows ahead, threads of a
+    block, bytes of shared memory) of the gradient's kernel that holds a row; None: it is walked.
+
+    size: bytes of an element; room: bytes of shared memory that a block can have.
+    """
+    # Twice the registers a number, and 64 KB of shared memory a block, of 8 bytes an element.
+    chosen = held(n, size, MOST_HELD if size <= 4 else MOST_HELD // 2, WIDEST, 2)
+    if chosen is None:
+        return None
+    threads, each = chosen
+    block = threads * (ROWS_OF_BLOCK if threads == 32 else 1)
+    one = 2 * each * 16 * block  # x and dy of one row more
+    if one > room:
+        return None
+    few = size <= 4 and each * (16 // size) <= FEW_HELD
+    together = (CROWD if few else WIDEST) // block
+    # Two rows where one is less than 48 KB on a multiprocessor.
+    ahead = 1 if together * one >= 48 << 10 or 2 * one > room else 2
+    return threads, each, together, ahead, block, ahead * one
+
+
 def gradient(k, name, dx, sums, dy, x, w):
     """Fills dx and the sums over rows, (dw, db) or (dw,), with the kernels of `<name>.cu`."""
     rows, n = x.shape
     if not n:
         return
     kind, size = k.type(x), x.element_size()
-    # Twice the registers a number, and 64 KB of shared memory a block, of 8 bytes an element.
-    chosen = held(n, size, MOST_HELD if size <= 4 else MOST_HELD // 2, WIDEST, 2)
     room = (hardware.shared_of(k.arch) or hardware.SHARED[90]) - OWN_SHARED
-    if chosen and 2 * 16 * chosen[0] * chosen[1] > room:
-        chosen = None
-    if chosen is None and rows:
+    plan = rows_on_their_way(n, size, room)
+    if plan is None and rows:
         kept = torch.empty(rows, 2, dtype=accumulator(x), device=x.device)
         walked = k[f"{name}_grad_walked<{kind}, {WALKERS}>"]
         walked(grid=rows, block=WALKERS, shared=0)(dx, kept, dy, x, w, n)
         columns = k[f"{name}_columns<{kind}, {ROWS[0]}, {ROWS[1]}>"]
         columns(grid=blocks(n, ROWS[0]), block=ROWS, shared=0)(*sums, kept, dy, x, rows, n)
         return
-    threads, each = chosen or (WIDEST, 1)
-    lines = ROWS_OF_BLOCK if threads == 32 else 1
-    block = threads * lines
-    few = size <= 4 and each * (16 // size) <= FEW_HELD
-    together = (CROWD if few else WIDEST) // block
-    # x and dy of one row more are on their way, or of two where that is less than 48 KB.
-    one = 2 * each * 16 * block
-    ahead = 1 if together * one >= 48 << 10 or 2 * one > room else 2
+    threads, each, together, ahead, block, shared = plan or (WIDEST, 1, 1, 1, WIDEST, 0)
+    lines = block // threads
     # As many blocks as fit: fewer leave some idle, more add partial sums.
     grid = min(multiprocessors(x) * together, blocks(rows, lines))
     partial = torch.empty(grid * lines, len(sums), n, dtype=accumulator(x), device=x.device)
     if grid:
         own = k[f"{name}_grad_held<{kind}, {threads}, {each}, {together}, {ahead}>"]
-        own(grid=grid, block=block, shared=ahead * one)(dx, partial, dy, x, w, rows, n)
+        own(grid=grid, block=block, shared=shared)(dx, partial, dy, x, w, rows, n)
     added = k[f"{name}_partials<{kind}, {PARTIALS[0]}, {PARTIALS[1]}>"]
     added(grid=blocks(n, PARTIALS[0]), block=PARTIALS, shared=0, early=True)(
         *sums, partial, grid * lines, n

@@ -68,7 +68,7 @@ __device__ __forceinline__ void send(const float2* to, const unsigned long long*
 // ---- a row as it was loaded --------------------------------------------------------------------
 
 __device__ __forceinline__ unsigned larger(unsigned a, unsigned b, float) {
-  return __float_as_uint(fmaxf(__uint_as_float(a), __uint_as_float(b)));
+  return __float_as_uint(assay::maximum(__uint_as_float(a), __uint_as_float(b)));
 }
 __device__ __forceinline__ unsigned larger(unsigned a, unsigned b, __half) {
   asm("max.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
@@ -82,7 +82,7 @@ __device__ __forceinline__ float larger_half(unsigned word, float) { return __ui
 template <typename T>
 __device__ __forceinline__ float larger_half(unsigned word, T) {
   const float2 pair = assay::pair_of(word, T());
-  return fmaxf(pair.x, pair.y);
+  return assay::maximum(pair.x, pair.y);
 }
 
 }  // namespace
@@ -136,12 +136,11 @@ __global__ void CLUSTER_OF(CLUSTER) __launch_bounds__(THREADS, TOGETHER)
 
   const T lowest = assay::from_float<T>(-INFINITY);
   Raw raw[VECS];
+  if constexpr (WHOLE) {
+    Held::fetch(raw, x, length, lowest);
+  } else {
 #pragma unroll
-  for (int u = 0; u < VECS; ++u) {
-    if constexpr (WHOLE) {
-      const int i = Held::index(true, u, 0);
-      raw[u] = i < length ? assay::load_raw(x + i) : Held::filled(lowest);
-    } else {
+    for (int u = 0; u < VECS; ++u) {
       assay::Vec<T, N> v;
 #pragma unroll
       for (int j = 0; j < N; ++j) {
@@ -182,7 +181,7 @@ __global__ void CLUSTER_OF(CLUSTER) __launch_bounds__(THREADS, TOGETHER)
   for (int i = 0; i < OWN; ++i) {
     const int w = i * 32 + lane;
     tops[i] = w < ALL ? pairs[w].x : -INFINITY;
-    all = fmaxf(all, tops[i]);
+    all = assay::maximum(all, tops[i]);
   }
   const float to = assay::Online<float>::shift(assay::warp_reduce(all, assay::Max{}));
 #pragma unroll
