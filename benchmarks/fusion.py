@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 import torch
 
 import assay
+from assay.clock.graphs import capturing
 from assay.ops.scale_bias import sigmoid_scale_bias
 from assay.session import Session
 from benchmarks.first_operators import RESULTS, card
@@ -35,7 +36,7 @@ def captured(call: Callable[[], object]) -> torch.cuda.CUDAGraph:
     with torch.cuda.stream(stream):
         call()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream):
+        with capturing(graph, stream):
             for _ in range(CALLS):
                 call()
     return graph

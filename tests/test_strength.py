@@ -36,6 +36,12 @@ def normal(make: Any, n: int) -> tuple[torch.Tensor, ...]:
     return (make.normal(n),)
 
 
+def ends_alike(make: Any, n: int) -> tuple[torch.Tensor, ...]:
+    x = make.normal(n)
+    x[-1] = x[0] + 0.003
+    return (x,)
+
+
 def matrices(make: Any, n: int, dtype: str = "float32") -> tuple[torch.Tensor, ...]:
     return make.normal(n, n, dtype=dtype), make.normal(n, n, dtype=dtype)
 
@@ -194,6 +200,7 @@ LEGITIMATE = {
         },
     ),
     "coarse limit": (lambda x: x * 2, normal, {"limit": 0.01}),
+    "ends alike by chance": (lambda x: x * 2, ends_alike, {"limit": 0.01}),
     "exact limit": (lambda x: x.clone(), normal, {"limit": 0.0}),
     "random": (lambda x: torch.dropout(x, 0.5, True), normal, {}),
     "relu": (torch.relu, normal, {}),

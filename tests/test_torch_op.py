@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from pathlib import Path
 
@@ -319,3 +320,20 @@ def test_on_a_gpu_what_a_graph_does_not_hold_is_named():
     (row,) = assay.check_operator(lambda x: x * float(x[0]), x, only=["CUDA graph"])
     assert row.word == "not supported"
     assert "while capturing" in row.reason
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_a_capture_that_fails_leaves_the_process_as_it_was():
+    x, stream = normal(1 << 20).cuda(), torch.cuda.current_stream()
+    reserved = []
+    for _ in range(3):
+        (row,) = assay.check_operator(lambda x: x * float(x[0]), x, only=["CUDA graph"])
+        assert row.word == "not supported"
+        assert torch.cuda.current_stream() == stream
+        assert torch.randn(8, device="cuda").isfinite().all()
+        gc.collect()
+        torch.cuda.empty_cache()
+        reserved.append(torch.cuda.memory_reserved())
+    assert reserved[1] == reserved[2], "what the capture allocated is given back"
+    (row,) = assay.check_operator(lambda x: x * 2, x, only=["CUDA graph"])
+    assert row.word == "right"

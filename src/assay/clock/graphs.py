@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import torch
+from torch.cuda.memory import _cuda_endAllocateToPool, _cuda_releasePool
 
 FILL_SECONDS, MOST_COPIES = 2e-3, 64
 REPLAYS = 20
@@ -57,10 +59,36 @@ def of(sizes: tuple[int, int, int], times: list[float]) -> Period:
     return Period(slope, times[1] / line - 1)
 
 
+@contextmanager
+def capturing(
+    graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream | None = None
+) -> Iterator[None]:
+    """Captures what is launched on the current device; what can't be captured raises, and leaves
+    the process as it was.
+
+    torch.cuda.graph alone does not (torch 2.11): the capture's stream stays the current one; the
+    device's generator stays in the capture, and whoever draws from it next gets an error; and the
+    allocator stays in it too, keeping its memory and all that several streams have used.
+    """
+    device, before = torch.cuda.current_device(), torch.cuda.current_stream()
+    generator, pool = torch.cuda.default_generators[device], torch.cuda.graph_pool_handle()
+    spare = generator.clone_state()
+    try:
+        with torch.cuda.graph(graph, pool=pool, stream=stream):
+            yield
+    except BaseException:
+        torch.cuda.set_stream(before)
+        generator.graphsafe_set_state(spare)
+        with suppress(RuntimeError):  # where only `yield` failed, the capture has ended in order
+            _cuda_endAllocateToPool(device, pool)
+            _cuda_releasePool(device, pool)
+        raise
+
+
 def captured(call: Callable[[], None], copies: int) -> torch.cuda.CUDAGraph:
     """A graph of so many copies of a call. Raises what capturing raises."""
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with capturing(graph):
         for _ in range(copies):
             call()
     return graph

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from ..clock.graphs import capturing
 from ..errors import NotRun
 from ..faults import told
 from .subject import Subject, Wrong, beyond, copies
@@ -113,7 +114,7 @@ def graph(subject: Subject) -> Wrong | None:
     stream.synchronize()
     captured = torch.cuda.CUDAGraph()
     try:
-        with torch.cuda.device(device), torch.cuda.graph(captured, stream=stream):
+        with torch.cuda.device(device), capturing(captured, stream):
             made = subject.outputs(buffers)
     except Exception as error:  # noqa: BLE001 - whatever an operator raises is its row
         return Wrong("not supported", f"while capturing: {told(error)}", "no synchronising call")

@@ -24,6 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ... import single
 from ...clock import events
 from ...clock.gpu import gpu as gpu_of
+from ...clock.graphs import capturing
 from ...clock.protocol import windows_for
 from ...errors import AssayError, BuildError, LaunchError, NotRun
 from ...processes.channel import Channel, Closed
@@ -253,7 +254,7 @@ def _graphs(
 
 def _captured(call: Callable[[], None], waits: bool) -> Callable[[], None]:
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with capturing(graph):
         if waits:
             with Answering():
                 call()

@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from ...clock.graphs import capturing
+
 BURST = 10
 """Steps of a sample."""
 SPIN_CYCLES = 600_000
@@ -61,7 +63,7 @@ def captured(run: Callable[[], Any], warm: int = 3) -> torch.cuda.CUDAGraph:
     torch.cuda.current_stream().wait_stream(stream)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with capturing(graph):
         run()
     return graph
 
