@@ -12,7 +12,7 @@ import pytest
 from assay.clock.fresh import Last
 from assay.clock.member import Lost
 
-SLOW = 2e-3
+SLOW = 3e-2
 
 
 class Contents:

@@ -43,7 +43,8 @@ ALLOWED: dict[str, set[str]] = {
     "rows": BASE,
     "cache": BASE,
     "cases": BASE,
-    "op": BASE | {"cache", "cases", "gradient"},  # Op.gradient makes another Op
+    "shapes": set(),
+    "op": BASE | {"cache", "cases", "gradient", "shapes"},  # Op.gradient makes another Op
     "gradient": BASE | {"op"},
     "processes": BASE,
     "machine": BASE | {"processes"},

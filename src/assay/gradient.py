@@ -111,6 +111,11 @@ def gradient_of(
             *_excluded(join, takes),
             *((excludes,) if isinstance(excludes, str) else excludes),
         ),
+        shapes={
+            own: forward.shapes[name]
+            for own, name in zip(takes[join.grads :], saved)
+            if name in forward.shapes
+        },
         of=join,
         **{"supports": forward.supports, **declared},
     )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from . import cache
 from .cases import axis, cases_of, value_of
 from .errors import OpError
+from .shapes import fault
 from .types import Case, Scalar
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ class Op:
     limit: a limit on |error| set by you, instead of what rounding allows; printed as such.
     excludes: hostile inputs that the Op does not promise to answer: kinds such as `nan`, `inf`,
         `size`, or those of one input, `x:denormal`; see `assay.hostile`.
+    shapes: of inputs, by name, what shapes its variants take: `{"x": "... n", "w": "n"}`; see
+        `assay.shapes`. Its torch operator refuses others, also what the reference broadcasts.
     of: of a gradient, what joins it to its forward; `gradient` sets it.
 
     Raises OpError for a declaration that can't work.
@@ -120,6 +123,7 @@ class Op:
     accept: Callable[..., bool | str] | None = field(default=None, kw_only=True)
     limit: float | None = field(default=None, kw_only=True)
     excludes: tuple[str, ...] = field(default=(), kw_only=True)
+    shapes: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     of: Gradient | None = field(default=None, kw_only=True, repr=False)
     variants: list[Variant] = field(default_factory=list, init=False, repr=False)
     gradients: list[Op] = field(default_factory=list, init=False, repr=False)
@@ -148,6 +152,8 @@ class Op:
                     f"{self.name}: excludes names {said!r}; say a kind ({', '.join(KINDS)}), or "
                     "that of one input, such as 'x:nan'"
                 )
+        if wrong := fault(self.shapes, parameters(self.reference)):
+            raise OpError(f"{self.name}: {wrong}")
         self._add(Variant("eager", "eager", self.reference, fills=False, layouts="any"))
         self._add(Variant("compiled", "compiled", self.reference, fills=False, layouts="any"))
 
@@ -372,11 +378,7 @@ def supported(op: Op, case: Case) -> str:
 
 def ops_in(module: Any) -> list[Op]:
     """The Ops that a module defines, in the order of their definition."""
-    found: list[Op] = []
-    for value in vars(module).values():
-        if isinstance(value, Op) and all(value is not known for known in found):
-            found.append(value)
-    return found
+    return list(dict.fromkeys(value for value in vars(module).values() if isinstance(value, Op)))
 
 
 def cost(op: Op, what: str, case: Case) -> int | None:

@@ -102,13 +102,6 @@ __device__ __forceinline__ float reciprocal(float v) {
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(v));
   return inverse;
 }
-template <typename T>
-__device__ __forceinline__ accumulator<T> quotient_for(accumulator<T> a, accumulator<T> b) {
-  if constexpr (sizeof(T) == 2)
-    return a * reciprocal(0.25f * b) * 0.25f;  // a quarter: reciprocals of all b are normal then
-  else
-    return a / b;
-}
 
 // 1 / (1 + e**-v). Far below zero e**-v is inf and the result 0, far above 0 and 1.
 template <typename T>

@@ -12,8 +12,9 @@ import torch
 from .. import ways
 from ..build import Kernel, Specs, build
 from ..errors import NotSupported, OpError
-from ..inputs import dtype_name, to_meta
+from ..inputs import dtype_name, inputs_of, to_meta
 from ..op import Op, Variant
+from ..shapes import misfit
 from ..types import Case, Scalar
 from .picking import KINDS, Picker
 from .replay import Packed, Replay, recorded
@@ -154,6 +155,10 @@ class Runner:
                     f"covers (they have {', '.join(self.dtypes)}), so that no check speaks for it; "
                     "add a case, or say torch_op(..., dtypes=...)"
                 )
+        self._unmixed([(n, x) for n, x in tensors if x.is_floating_point()])
+        wrong = misfit(self.op.shapes, {name: x.shape for name, x in tensors})
+        if wrong:
+            raise NotSupported(f"{self.op.name}: {wrong}; reshape or expand it")
         if one.device.type not in KINDS:
             raise NotSupported(f"{self.op.name}: {first} is on {one.device}; use a GPU or the CPU")
         place = str(one.device)
@@ -162,6 +167,21 @@ class Runner:
         if self._refused[place]:
             raise NotSupported(self._refused[place])
         return one.device
+
+    def _unmixed(self, floats: list[tuple[str, torch.Tensor]]) -> None:
+        """Raises NotSupported for dtypes side by side that a case has not so."""
+        other = next((n for n, x in floats if x.dtype != floats[0][1].dtype), "")
+        if not other or not self.dtypes:
+            return
+        sample = inputs_of(self.op, self.op.cases[0], 0)
+        made = {x.dtype for x in sample if isinstance(x, torch.Tensor) and x.is_floating_point()}
+        if len(made) > 1:
+            return
+        kinds = {name: dtype_name(x.dtype) for name, x in floats}
+        raise NotSupported(
+            f"{self.op.name}: {floats[0][0]} is {kinds[floats[0][0]]} and {other} {kinds[other]}, "
+            "which none of its cases mixes; convert one"
+        )
 
     def _refusal(self, device: torch.device) -> str:
         variant = self.picker.some(device.type)

@@ -54,6 +54,7 @@ def norm(name: str, over: tuple[int, ...], supports: Callable[..., Any]) -> Op:
         name,
         reference,
         inputs,
+        shapes={"x": "b c h w", "w": "c", "b": "c"},
         flops=lambda b, c, h, w: 8 * b * c * h * w,
         bytes=lambda b, c, h, w, dtype: (2 * b * c * h * w + 2 * c) * dtype_of(dtype).itemsize,
         supports=supports,

@@ -6,6 +6,9 @@ import functools
 
 import torch
 
+from assay.errors import NotSupported
+from assay.inputs import dtype_name
+
 
 def blocks(n: int, tile: int) -> int:
     """How many tiles cover n elements."""
@@ -33,6 +36,22 @@ def numba_has(dtype):
 
 def numpy_has(dtype):
     return dtype != "bfloat16" or "NumPy has no bfloat16"
+
+
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+INCLUDE = "../../include"
+"""Where floats.h lies, from an operator's folder: for the launchers of `cpp`."""
+
+
+def function_for(k, name, x, dtypes=FLOATS):
+    """`name_float32` of a C++ library for a tensor in float32.
+
+    Raises NotSupported if its dtype is not among those that the library has functions for.
+    """
+    given = dtype_name(x.dtype)
+    if given not in dtypes:
+        raise NotSupported(f"{given}: supported: {', '.join(dtypes)}")
+    return getattr(k, f"{name}_{given}")
 
 
 def accumulator(x) -> torch.dtype:

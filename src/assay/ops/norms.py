@@ -7,7 +7,7 @@ import torch
 from assay import hardware
 
 from .launching import accumulator, blocks, multiprocessors
-from .rows import ROWS_OF_BLOCK, WALKERS, held, in_parts
+from .rows import ROWS_OF_BLOCK, WALKERS, held, in_parts, of_rows
 
 PARTIALS, ROWS = (8, 64), (32, 16)
 """Columns that a block adds, and rows side by side: 32 bytes a row, of partial sums and of x."""
@@ -29,7 +29,7 @@ def split(k, name, y, x, *weights):
 
     Weights as long as a row come out of a cache, and would come once for each row otherwise.
     """
-    rows, n = x.shape
+    rows, n = of_rows(x)
     together = next(many for many in (8, 4, 1) if many <= rows)
     groups = blocks(rows, together)
     writers = max(1, min(blocks(n, 4096), WRITERS * multiprocessors(x) // groups))
@@ -37,6 +37,11 @@ def split(k, name, y, x, *weights):
     kernel = k[f"{name}_write<{k.type(x)}, {WRITING}, {together}>"]
     launch = kernel(grid=groups * writers, block=WRITING, shared=0, early=True)
     launch(y, kept, x, *weights, rows, n, parts)
+
+
+def over_rows(x):
+    """The sums of columns, over all dimensions but the last."""
+    return x.reshape(of_rows(x)).sum(0)
 
 
 def narrower(cases):
@@ -68,7 +73,7 @@ def rows_on_their_way(n: int, size: int, room: int):
 
 def gradient(k, name, dx, sums, dy, x, w):
     """Fills dx and the sums over rows, (dw, db) or (dw,), with the kernels of `<name>.cu`."""
-    rows, n = x.shape
+    rows, n = of_rows(x)
     if not n:
         return
     kind, size = k.type(x), x.element_size()

@@ -5,6 +5,7 @@ the operator's own file has it. The result is rounded once, by the store.
 
 shapes  y, a, b, c: n elements, contiguous, of one floating dtype
 bytes   (inputs + 1) * n * itemsize: each element read once and written once
+FLOPs   those of F an element
 """
 
 import triton

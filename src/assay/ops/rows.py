@@ -5,6 +5,8 @@ include/rows.cuh has the device's side. The sizes here decide which instance is 
 
 from __future__ import annotations
 
+import math
+
 from .launching import accumulator, blocks, multiprocessors
 
 ROWS_OF_BLOCK = 4
@@ -13,6 +15,11 @@ SHARING = 4
 """Blocks on each multiprocessor that share few rows."""
 WALKERS = 512
 """Threads of a block that walks a row."""
+
+
+def of_rows(x) -> tuple[int, int]:
+    """Rows, and elements of each: the last dimension, in whatever dimensions the rows lie."""
+    return math.prod(x.shape[:-1]), x.shape[-1]
 
 
 def held(n: int, itemsize: int, most: int = 32, widest: int = 1024, each: int = 4):

@@ -1,8 +1,10 @@
 """Backpropagation over tensors, with the library's operators forward and their gradients backward.
 
-Every step is an operator of `assay.ops` and its declared gradient: on a GPU those are our kernels.
-torch holds the memory, adds gradients up, and lends no autograd. Shapes must match as in the
-operator; `expand` repeats along leading dimensions or ones, and its gradient is the sum over them.
+Every step is an operator of `assay.ops` and its declared gradient: on a GPU those are our kernels,
+but for gradients that only copy, scale or add up (of `vecadd`, `scale_bias`, `sum`, `transpose`,
+`expand`). torch holds the memory, adds gradients up, and lends no autograd. Shapes must match as in
+the operator; `expand` repeats along leading dimensions or ones, and its gradient is the sum over
+them.
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ def activation(name, reference, inputs, flops, cases=CASES, **declared):
         name,
         reference,
         inputs,
+        shapes={"x": "..."},
         flops=lambda n: flops * n,
         bytes=lambda n, dtype: 2 * n * dtype_of(dtype).itemsize,
         cases=cases,

@@ -1,5 +1,10 @@
 // y = f(x), element by element: eight activations for the kernels of include/elementwise.cuh.
 //
+// assay::map1_naive  one thread an element: it loads one, works it out and stores it, so that few
+//                    bytes are on their way.
+// assay::map1        vectorised: one thread UNROLL vectors of 16 bytes, all on their way before the
+//                    first is used.
+//
 // Each f is written so that it is finite for every finite x, and NaN for NaN. Where results have 2
 // bytes it is made of hardware's exp and division (`..._for<T>` of assay.cuh), because there a long
 // chain of accurate ones, not memory, would set the time.

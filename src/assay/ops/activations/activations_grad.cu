@@ -1,5 +1,11 @@
 // dx = dy f'(x), element by element: the slopes of eight activations, from x or from y = f(x).
 //
+// assay::map2  vectorised (see include/elementwise.cuh): a thread UNROLL vectors of 16 bytes of dy
+//              and of what was saved, all on their way before the first is used. What one thread an
+//              element costs beside it, activations.cu shows.
+//
+// A slope that y alone tells is worked out of y, so that x need not be kept.
+//
 // shapes  dx, dy and what was saved (x, or y for relu, tanh and sigmoid): n elements, of one type
 // bytes   3 * n * sizeof(T)
 // FLOPs   1 (relu) to 26 (gelu) an element

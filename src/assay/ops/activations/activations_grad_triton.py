@@ -1,6 +1,10 @@
 """The slopes of eight activations in Triton: what ../pointwise_triton.py maps over dy and x or y.
 
-bytes 3 * n * itemsize; FLOPs 1 (relu) to 26 (gelu) an element.
+A slope that y alone tells is worked out of y, so that x need not be kept.
+
+shapes  dx, dy and what was saved (x, or y for relu, tanh and sigmoid): n elements, of one dtype
+bytes   3 * n * itemsize
+FLOPs   1 (relu) to 26 (gelu) an element
 """
 
 import triton

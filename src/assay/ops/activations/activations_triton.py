@@ -1,6 +1,11 @@
 """Eight activations in Triton: what ../pointwise_triton.py maps over an array.
 
-x comes widened to float32, or is float64. bytes 2 * n * itemsize; FLOPs 1 (relu) to 20 (gelu).
+x comes widened to float32, or is float64, and y is rounded once, by the store: between them no
+number is narrow.
+
+shapes  y, x: n elements, contiguous, of one floating dtype
+bytes   2 * n * itemsize
+FLOPs   1 (relu) to 20 (gelu) an element
 """
 
 import triton

@@ -29,6 +29,7 @@ bmm: Op = Op(
     "bmm",
     reference,
     inputs,
+    shapes={"p": "batch m k", "q": "batch k n"},
     flops=lambda batch, m, n, k: 2 * batch * m * n * k,
     bytes=lambda batch, m, n, k, dtype: batch * (m * k + k * n + m * n) * dtype_of(dtype).itemsize,
     excludes=("p:huge", "q:huge"),  # whether their sum overflows hangs on its order
@@ -48,7 +49,15 @@ def formula(dy, p, q):
     return torch.bmm(dy, q.transpose(1, 2)), torch.bmm(p.transpose(1, 2), dy)
 
 
-bmm_grad = bmm.gradient(formula, saves=("p", "q"), wrt=("p", "q"))
+bmm_grad = bmm.gradient(
+    formula,
+    saves=("p", "q"),
+    wrt=("p", "q"),
+    flops=lambda batch, m, n, k: 4 * batch * m * n * k,
+    bytes=lambda batch, m, n, k, dtype: (
+        batch * (2 * m * k + 2 * k * n + m * n) * dtype_of(dtype).itemsize
+    ),
+)
 
 
 @bmm.launcher("cuda/naive", source="bmm.cu")
@@ -60,21 +69,45 @@ def by_cuda_naive(kernels, y, p, q):
         kernel(grid=(blocks(n, 32), blocks(m, 8), batch), block=(32, 8), shared=0)(y, p, q, m, n, k)
 
 
+def tiled(kernels, y, p, q, m, n, k, turned=""):
+    """Fills y, of (batch, m, n); turned: which of `p` and `q` lies transposed."""
+    if y.numel():
+        flags = "".join(f", {'true' if one == turned else 'false'}" for one in "pq")
+        kernel = kernels[f"bmm_tiled<{kernels.type(p)}{flags}>"]
+        grid = (blocks(n, 64), blocks(m, 64), y.shape[0])
+        kernel(grid=grid, block=(16, 16), shared=0)(y, p, q, m, n, k)
+
+
 @bmm.launcher("cuda/tiled", source="bmm.cu")
 def by_cuda_tiled(kernels, y, p, q):
-    batch, m, k = p.shape
+    tiled(kernels, y, p, q, p.shape[1], q.shape[2], p.shape[2])
+
+
+@bmm_grad.launcher("cuda/tiled", source="bmm.cu")
+def gradient_by_cuda(kernels, dp, dq, dy, p, q):
+    _, m, k = p.shape
     n = q.shape[2]
+    tiled(kernels, dp, dy, q, m, k, n, turned="q")
+    tiled(kernels, dq, p, dy, k, n, m, turned="p")
+
+
+def in_programs(y, p, q, m, n, k, turned=""):
+    """The same in Triton."""
+    from .bmm_triton import kernel
+
     if y.numel():
-        kernel = kernels[f"bmm_tiled<{kernels.type(p)}>"]
-        grid = (blocks(n, 64), blocks(m, 64), batch)
-        kernel(grid=grid, block=(16, 16), shared=0)(y, p, q, m, n, k)
+        grid = (blocks(n, 32), blocks(m, 32), y.shape[0])
+        kernel[grid](y, p, q, m, n, k, turned == "p", turned == "q", 32, 32, 32)
 
 
 @bmm.launcher("triton")
 def by_triton(y, p, q):
-    from .bmm_triton import kernel
+    in_programs(y, p, q, p.shape[1], q.shape[2], p.shape[2])
 
-    batch, m, k = p.shape
+
+@bmm_grad.launcher("triton")
+def gradient_by_triton(dp, dq, dy, p, q):
+    _, m, k = p.shape
     n = q.shape[2]
-    if y.numel():
-        kernel[(blocks(n, 32), blocks(m, 32), batch)](y, p, q, m, n, k, 32, 32, 32)
+    in_programs(dp, dy, q, m, k, n, turned="q")
+    in_programs(dq, p, dy, k, n, m, turned="p")

@@ -4,7 +4,11 @@
 // bmm_tiled  a block computes 64 x 64 of y, 16 of k at a time: its tiles of p and q are read from
 //            memory once and used 64 times; a thread has 4 x 4 sums in registers
 //
-// shapes  p: (batch, m, k); q: (batch, k, n); y: (batch, m, n); batch is the grid's z
+// Its gradients are products too, of a matrix that lies transposed: dp = dy q^T, dq = p^T dy. The
+// tiled kernel reads such a matrix as it lies, neighbours by neighbours, and turns it in its tile.
+//
+// shapes  p: (batch, m, k), or (batch, k, m) where P_TURNED; q: (batch, k, n), or (batch, n, k)
+//         where Q_TURNED; y: (batch, m, n); batch is the grid's z
 // bytes   batch * (m k + k n + m n) * sizeof(T), if every element is read once
 // FLOPs   2 * batch * m * n * k
 #include "assay.cuh"
@@ -23,13 +27,13 @@ __global__ void bmm_naive(T* y, const T* p, const T* q, int m, int n, int k) {
   y[(b * m + i) * n + j] = assay::from_float<T>(sum);
 }
 
-template <typename T>
+template <typename T, bool P_TURNED = false, bool Q_TURNED = false>
 __global__ void __launch_bounds__(256)
     bmm_tiled(T* y, const T* p, const T* q, int m, int n, int k) {
   using A = assay::accumulator<T>;
   constexpr int SIDE = 64, DEPTH = 16, EACH = 4;
   // p's tile lies transposed, so that a thread's four rows are neighbours; one longer, for banks.
-  __shared__ A of_p[DEPTH][SIDE + 1], of_q[DEPTH][SIDE];
+  __shared__ A of_p[DEPTH][SIDE + 1], of_q[DEPTH][SIDE + Q_TURNED];
   const long long b = blockIdx.z;
   p += b * m * k;
   q += b * k * n;
@@ -41,15 +45,19 @@ __global__ void __launch_bounds__(256)
   for (int c0 = 0; c0 < k; c0 += DEPTH) {
 #pragma unroll
     for (int e = me; e < SIDE * DEPTH; e += 256) {
-      const int r = e / DEPTH, c = e % DEPTH;
+      const int r = P_TURNED ? e % SIDE : e / DEPTH, c = P_TURNED ? e / SIDE : e % DEPTH;
       const bool inside = i0 + r < m && c0 + c < k;
-      of_p[c][r] = inside ? assay::to_float(p[static_cast<long long>(i0 + r) * k + c0 + c]) : A(0);
+      const long long at = P_TURNED ? static_cast<long long>(c0 + c) * m + i0 + r
+                                    : static_cast<long long>(i0 + r) * k + c0 + c;
+      of_p[c][r] = inside ? assay::to_float(p[at]) : A(0);
     }
 #pragma unroll
     for (int e = me; e < SIDE * DEPTH; e += 256) {
-      const int c = e / SIDE, r = e % SIDE;
+      const int c = Q_TURNED ? e % DEPTH : e / SIDE, r = Q_TURNED ? e / DEPTH : e % SIDE;
       const bool inside = c0 + c < k && j0 + r < n;
-      of_q[c][r] = inside ? assay::to_float(q[static_cast<long long>(c0 + c) * n + j0 + r]) : A(0);
+      const long long at = Q_TURNED ? static_cast<long long>(j0 + r) * k + c0 + c
+                                    : static_cast<long long>(c0 + c) * n + j0 + r;
+      of_q[c][r] = inside ? assay::to_float(q[at]) : A(0);
     }
     __syncthreads();
 #pragma unroll

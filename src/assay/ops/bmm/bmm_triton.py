@@ -1,8 +1,10 @@
 """y[b] = p[b] @ q[b] in Triton: one program an M x N tile of y, K of the depth at a time.
 
-`tl.dot` goes to tensor cores for 16-bit dtypes; float32 is asked for as IEEE float32.
+`tl.dot` goes to tensor cores for 16-bit dtypes; float32 is asked for as IEEE float32. The gradients
+are products of a matrix that lies transposed, which is read as it lies.
 
-shapes  p: (batch, m, k); q: (batch, k, n); y: (batch, m, n); contiguous, of one floating dtype
+shapes  p: (batch, m, k), or (batch, k, m) where P_TURNED; q: (batch, k, n), or (batch, n, k) where
+        Q_TURNED; y: (batch, m, n); contiguous, of one floating dtype
 bytes   batch * (m k + k n + m n) * itemsize, if every element is read once
 FLOPs   2 * batch * m * n * k
 """
@@ -12,7 +14,19 @@ import triton.language as tl
 
 
 @triton.jit
-def kernel(y, p, q, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+def kernel(
+    y,
+    p,
+    q,
+    m,
+    n,
+    k,
+    P_TURNED: tl.constexpr,
+    Q_TURNED: tl.constexpr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+):
     dtype: tl.constexpr = tl.float64 if p.dtype.element_ty == tl.float64 else tl.float32
     b = tl.program_id(2).to(tl.int64)
     i = tl.program_id(1) * M + tl.arange(0, M)[:, None]
@@ -24,8 +38,10 @@ def kernel(y, p, q, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     for start in range(0, k, K):
         row = start + c[:, None]
         column = start + c[None, :]
-        left = tl.load(p + i.to(tl.int64) * k + column, mask=(i < m) & (column < k), other=0)
-        right = tl.load(q + row.to(tl.int64) * n + j, mask=(row < k) & (j < n), other=0)
+        of_p = column.to(tl.int64) * m + i if P_TURNED else i.to(tl.int64) * k + column
+        of_q = j.to(tl.int64) * k + row if Q_TURNED else row.to(tl.int64) * n + j
+        left = tl.load(p + of_p, mask=(i < m) & (column < k), other=0)
+        right = tl.load(q + of_q, mask=(row < k) & (j < n), other=0)
         sum = tl.dot(left, right, sum, input_precision="ieee", out_dtype=dtype)
     at = y + b * m * n + i.to(tl.int64) * n + j
     tl.store(at, sum.to(y.dtype.element_ty), mask=(i < m) & (j < n))

@@ -27,6 +27,7 @@ concat: Op = Op(
     "concat",
     reference,
     inputs,
+    shapes={"a": "rows m", "b": "rows n"},
     flops=lambda rows, p, q: 0,
     bytes=lambda rows, p, q, dtype: 2 * rows * (p + q) * dtype_of(dtype).itemsize,
     cases=[

@@ -2,6 +2,7 @@
 
 shapes  a: (rows, p); b: (rows, q); y: (rows, p + q); contiguous, of one dtype
 bytes   2 * rows * (p + q) * itemsize
+FLOPs   none
 """
 
 import triton

@@ -7,7 +7,7 @@
 //
 // shapes  x, slot: n, slot in [0, slots); counters: (9, slots) ints; float_counters: (2, slots)
 // bytes   8 * n (float, int), 12 * n (double)
-// FLOPs   9 * n; float_counters 2 * n
+// FLOPs   9 * n operations of integers, each an atomic; float_counters 2 * n of floats
 #include "assay.cuh"
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 600

@@ -5,6 +5,7 @@ or by exchange) is done with `tl.atomic_add`.
 
 shapes  x, slot: n; y: (9, slots) of int32, or (2, slots) of x's dtype
 bytes   8 * n (float32, int32), 12 * n (float64)
+FLOPs   9 * n operations of integers, each an atomic; float_kernel 2 * n of floats
 """
 
 import triton

@@ -1,6 +1,8 @@
 """Every thread writes its indices, in Numba: `cuda.grid(3)` is blockIdx * blockDim + threadIdx.
 
-x is a 3-D array of int32, out a 4-D one with 8 numbers an element.
+shapes  x: (d, h, w) of int32; out: (d, h, w, 8); arrays of 3 and 4 dimensions
+bytes   36 * d * h * w: 4 read and 32 written an element
+FLOPs   none
 """
 
 from numba import cuda

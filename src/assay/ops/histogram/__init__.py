@@ -29,6 +29,7 @@ histogram: Op = Op(
     "histogram",
     reference,
     inputs,
+    shapes={"x": "n"},
     flops=lambda n: n,
     bytes=lambda n, bins: 4 * n + 8 * bins,
     outputs=lambda bins: [((bins,), "int64")],

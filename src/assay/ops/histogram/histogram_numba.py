@@ -1,4 +1,9 @@
-"""y[b] = how many of x are b in Numba: an atomic addition for each element. 1-D arrays."""
+"""y[b] = how many of x are b in Numba: an atomic addition for each element.
+
+shapes  x: n ints in [0, bins); y: bins counters of 64 bits, 0 at first; 1-D arrays
+bytes   4 * n, and 8 * bins
+FLOPs   n integer additions
+"""
 
 from numba import cuda
 

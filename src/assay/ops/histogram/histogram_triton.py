@@ -2,6 +2,7 @@
 
 shapes  x: n ints in [0, bins); y: bins counters of 64 bits, 0 at first
 bytes   4 * n, and 8 * bins
+FLOPs   n integer additions
 """
 
 import triton

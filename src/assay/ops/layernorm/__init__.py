@@ -20,7 +20,7 @@ from assay.op import Op
 
 from .. import norms
 from ..launching import accumulator, widened
-from ..rows import by_rows, few_long, streamable, streamed
+from ..rows import by_rows, few_long, of_rows, streamable, streamed
 
 
 def reference(x, w, b):
@@ -39,6 +39,7 @@ layernorm: Op = Op(
     "layernorm",
     reference,
     inputs,
+    shapes={"x": "... n", "w": "n", "b": "n"},
     flops=lambda rows, n: 8 * rows * n,
     bytes=lambda rows, n, dtype: (2 * rows * n + 2 * n) * dtype_of(dtype).itemsize,
     excludes=("x:huge",),  # squares that overflow
@@ -57,7 +58,7 @@ layernorm: Op = Op(
 
 @layernorm.launcher("cuda/held", source="layernorm.cu")
 def by_cuda(k, y, x, w, b):
-    rows, n = x.shape
+    rows, n = of_rows(x)
     if x.numel():
         by_rows(k, "layernorm", rows, n, k.type(x), x.element_size(), (y, x, w, b))
 
@@ -79,7 +80,8 @@ def by_triton(y, x, w, b, BLOCK):
     from .layernorm_triton import kernel
 
     if x.numel():
-        kernel[(x.shape[0],)](y, x, w, b, x.shape[1], BLOCK, num_warps=8)
+        rows, n = of_rows(x)
+        kernel[(rows,)](y, x, w, b, n, BLOCK, num_warps=8)
 
 
 def formula(dy, x, w):
@@ -88,7 +90,7 @@ def formula(dy, x, w):
     rstd = ((x - mean).square().mean(-1, keepdim=True) + 1e-5).rsqrt()
     h, g = (x - mean) * rstd, dy * w
     dx = rstd * (g - g.mean(-1, keepdim=True) - h * (g * h).mean(-1, keepdim=True))
-    return dx.to(kind), (dy * h).sum(0).to(kind), dy.sum(0).to(kind)
+    return dx.to(kind), norms.over_rows(dy * h).to(kind), norms.over_rows(dy).to(kind)
 
 
 layernorm_grad = layernorm.gradient(
@@ -110,7 +112,7 @@ def gradient_by_cuda(k, dx, dw, db, dy, x, w):
 def gradient_by_triton(dx, dw, db, dy, x, w, BLOCK):
     from .layernorm_triton import columns_kernel, gradient_kernel
 
-    rows, n = x.shape
+    rows, n = of_rows(x)
     if not n:
         return
     kept = torch.empty(rows, 2, dtype=accumulator(x), device=x.device)

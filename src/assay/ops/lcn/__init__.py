@@ -51,6 +51,7 @@ lcn: Op = Op(
     "lcn",
     reference,
     inputs,
+    shapes={"x": "b c h w"},
     flops=lambda b, c, h, w, size: b * c * h * w * (3 * size * size + 6),
     bytes=lambda b, c, h, w, dtype: 2 * b * c * h * w * dtype_of(dtype).itemsize,
     supports=supports,

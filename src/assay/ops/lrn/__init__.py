@@ -46,6 +46,7 @@ lrn: Op = Op(
     "lrn",
     reference,
     inputs,
+    shapes={"x": "b c h w"},
     flops=lambda b, c, h, w, size: b * c * h * w * (2 * size + 4),
     bytes=lambda b, c, h, w, dtype: 2 * b * c * h * w * dtype_of(dtype).itemsize,
     supports=supports,

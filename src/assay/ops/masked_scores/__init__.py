@@ -29,6 +29,7 @@ masked_scores: Op = Op(
     "masked_scores",
     reference,
     inputs,
+    shapes={"x": "heads queries keys"},
     flops=lambda heads, queries, keys: heads * queries * keys,
     bytes=lambda heads, queries, keys, dtype: 2 * heads * queries * keys * dtype_of(dtype).itemsize,
     cases=[

@@ -1,5 +1,8 @@
 """y = scale x where a key is visible to a query, else -inf, in Triton.
 
+A lane stands for an element, and divides to find its query and key: the mask is worked out, so that
+none is read.
+
 shapes  x, y: (heads, queries, keys) as n elements, contiguous, of one floating dtype
 bytes   at most 2 * n * itemsize: what is masked is not read
 FLOPs   n

@@ -53,8 +53,9 @@ philox: Op = Op(
     "philox",
     reference,
     inputs,
-    # for four numbers ten rounds of two products, four xors and two additions; then y
-    flops=lambda n: 22 * n,
+    # for four numbers ten rounds of two products (the two halves of one counted once), four xors
+    # and two additions; then a shift, two products and a sum for each
+    flops=lambda n: 24 * n,
     bytes=lambda n: 4 * n + 24,
     outputs=lambda n: [((n,), "float32")],
     deterministic=True,

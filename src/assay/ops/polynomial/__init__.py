@@ -30,6 +30,7 @@ polynomial: Op = Op(
     "polynomial",
     reference,
     inputs,
+    shapes={"x": "...", "c": "terms"},
     flops=lambda n, terms: 2 * n * max(0, terms - 1),
     bytes=lambda n, terms, dtype: (2 * n + terms) * dtype_of(dtype).itemsize,
     excludes=("c:huge",),  # whether a step overflows hangs on whether its product is rounded first
@@ -97,7 +98,7 @@ def by_numba(y, x, c):
 
     n = x.numel()
     if n:
-        kernel_for(dtype_name(x.dtype))[blocks(n, THREADS), THREADS](y, x, c)
+        kernel_for(dtype_name(x.dtype))[blocks(n, THREADS), THREADS](y.view(-1), x.view(-1), c)
 
 
 from .gradient import polynomial_grad as polynomial_grad  # noqa: E402 - made of the Op above

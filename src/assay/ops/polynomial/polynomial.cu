@@ -9,7 +9,8 @@
 //
 // shapes  y, x, dx, dy: n elements; c: terms coefficients, from the constant one up; of one type
 // bytes   2 * n * sizeof(T); the gradient 3 * n * sizeof(T)
-// FLOPs   2 * n * (terms - 1); half a FLOP a byte in float for a parabola
+// FLOPs   2 * n * (terms - 1), half a FLOP a byte in float for a parabola; the gradient
+//         n * (3 * terms - 4)
 #include "elementwise.cuh"
 
 template <typename A, typename T>

@@ -2,6 +2,10 @@
 // CPU loop here or the CUDA half in polynomial_extension.cu.
 //
 // Slim headers only: torch/extension.h would take several times as long to compile.
+//
+// shapes  y, x, dx, dy: n elements; c: terms coefficients; contiguous, of one dtype; checked here
+// bytes   2 * n * sizeof(T) seen from here; the gradient 3 * n * sizeof(T)
+// FLOPs   2 * n * (terms - 1) by Horner's rule; the gradient n * (3 * terms - 4)
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>

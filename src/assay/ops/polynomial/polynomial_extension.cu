@@ -3,7 +3,7 @@
 //
 // shapes  y, x, dx, dy: n elements; c: terms coefficients; contiguous; checked by the caller
 // bytes   2 * n * sizeof(T); the gradient 3 * n * sizeof(T)
-// FLOPs   2 * n * (terms - 1)
+// FLOPs   2 * n * (terms - 1); the gradient n * (3 * terms - 4)
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
 #include <ATen/core/Tensor.h>

@@ -1,6 +1,10 @@
 """y = c[0] + c[1] x + c[2] x^2 + ... in Numba by Horner's rule: one thread an element.
 
-y, x and c are 1-D arrays of one floating dtype; float16 is computed in float32.
+float16 is computed in float32.
+
+shapes  y, x: n elements; c: terms coefficients, from the constant one up; 1-D, of one dtype
+bytes   2 * n * itemsize
+FLOPs   2 * n * (terms - 1)
 """
 
 import functools

@@ -4,7 +4,7 @@ One program computes BLOCK neighbouring elements, masked at the end; a coefficie
 
 shapes  y, x, dx, dy: n elements; c: terms coefficients, from the constant one up; of one dtype
 bytes   2 * n * itemsize; the gradient 3 * n * itemsize
-FLOPs   2 * n * (terms - 1)
+FLOPs   2 * n * (terms - 1); the gradient n * (3 * terms - 4)
 """
 
 import triton

@@ -68,7 +68,16 @@ def work(b, c, h, w, k):
 
 
 def pooling(name, reference):
-    return Op(name, reference, inputs, flops=work, bytes=moved, cases=CASES, supports=supports)
+    return Op(
+        name,
+        reference,
+        inputs,
+        shapes={"x": "b c h w"},
+        flops=work,
+        bytes=moved,
+        cases=CASES,
+        supports=supports,
+    )
 
 
 maxpool2d: Op = pooling("maxpool2d", largest)

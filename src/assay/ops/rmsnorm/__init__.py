@@ -13,7 +13,7 @@ from assay.op import Op
 
 from .. import norms
 from ..launching import accumulator, widened
-from ..rows import by_rows, few_long, streamable, streamed
+from ..rows import by_rows, few_long, of_rows, streamable, streamed
 
 
 def reference(x, w):
@@ -28,6 +28,7 @@ rmsnorm: Op = Op(
     "rmsnorm",
     reference,
     inputs,
+    shapes={"x": "... n", "w": "n"},
     flops=lambda rows, n: 4 * rows * n,
     bytes=lambda rows, n, dtype: (2 * rows * n + n) * dtype_of(dtype).itemsize,
     excludes=("x:huge",),  # squares that overflow
@@ -46,7 +47,7 @@ rmsnorm: Op = Op(
 
 @rmsnorm.launcher("cuda/held", source="rmsnorm.cu")
 def by_cuda(k, y, x, w):
-    rows, n = x.shape
+    rows, n = of_rows(x)
     if x.numel():
         by_rows(k, "rmsnorm", rows, n, k.type(x), x.element_size(), (y, x, w))
 
@@ -68,7 +69,8 @@ def by_triton(y, x, w, BLOCK):
     from .rmsnorm_triton import kernel
 
     if x.numel():
-        kernel[(x.shape[0],)](y, x, w, x.shape[1], BLOCK, num_warps=8)
+        rows, n = of_rows(x)
+        kernel[(rows,)](y, x, w, n, BLOCK, num_warps=8)
 
 
 def formula(dy, x, w):
@@ -76,7 +78,7 @@ def formula(dy, x, w):
     rstd = (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
     h, g = x * rstd, dy * w
     dx = rstd * (g - h * (g * h).mean(-1, keepdim=True))
-    return dx.to(kind), (dy * h).sum(0).to(kind)
+    return dx.to(kind), norms.over_rows(dy * h).to(kind)
 
 
 rmsnorm_grad = rmsnorm.gradient(
@@ -98,7 +100,7 @@ def gradient_by_cuda(k, dx, dw, dy, x, w):
 def gradient_by_triton(dx, dw, dy, x, w, BLOCK):
     from .rmsnorm_triton import columns_kernel, gradient_kernel
 
-    rows, n = x.shape
+    rows, n = of_rows(x)
     if not n:
         return
     kept = torch.empty(rows, dtype=accumulator(x), device=x.device)

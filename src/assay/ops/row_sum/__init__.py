@@ -15,8 +15,8 @@ import torch
 from assay.inputs import dtype_name, dtype_of
 from assay.op import Op
 
-from .. import rows as rows_of
-from ..launching import numba_has, numpy_has
+from ..launching import blocks, numba_has, numpy_has
+from ..rows import of_rows
 
 
 def reference(x):
@@ -31,6 +31,7 @@ row_sum: Op = Op(
     "row_sum",
     reference,
     inputs,
+    shapes={"x": "... n"},
     flops=lambda rows, n: rows * n,
     bytes=lambda rows, n, dtype: rows * (n + 1) * dtype_of(dtype).itemsize,
     deterministic=True,
@@ -49,7 +50,9 @@ row_sum: Op = Op(
 
 
 # Of x it needs the shape alone.
-row_sum_grad = row_sum.gradient(lambda dy, x: dy[:, None].expand_as(x).clone(), saves="x", wrt="x")
+row_sum_grad = row_sum.gradient(
+    lambda dy, x: dy[..., None].expand_as(x).clone(), saves="x", wrt="x"
+)
 
 
 @row_sum.variant("python", when=numpy_has)
@@ -71,15 +74,15 @@ def by_triton(y, x, BLOCK):
 
 @row_sum.launcher("cuda/thread_a_row", source="row_sum.cu")
 def by_cuda_thread_a_row(k, y, x):
-    rows, n = x.shape
+    rows, n = of_rows(x)
     if rows:
         kernel = k[f"row_sum_thread<{k.type(x)}>"]
-        kernel(grid=rows_of.blocks(rows, 64), block=64, shared=0)(y, x, rows, n)
+        kernel(grid=blocks(rows, 64), block=64, shared=0)(y, x, rows, n)
 
 
 @row_sum.launcher("cuda/block_a_row", source="row_sum.cu", knobs={"BLOCK": [256, 512]})
 def by_cuda_block_a_row(k, y, x, BLOCK):
-    rows, n = x.shape
+    rows, n = of_rows(x)
     if rows:
         k[f"row_sum_block<{k.type(x)}, {BLOCK}>"](grid=rows, block=BLOCK, shared=0)(y, x, n)
 
@@ -89,7 +92,7 @@ def by_numba(y, x):
     from .row_sum_numba import THREADS, kernel_for
 
     if y.numel():
-        kernel_for(dtype_name(x.dtype))[y.numel(), THREADS](y, x)
+        kernel_for(dtype_name(x.dtype))[y.numel(), THREADS](y.view(-1), x.view(of_rows(x)))
 
 
 from .everything import sum as sum  # noqa: E402 - it is made of the kernels above

@@ -27,6 +27,7 @@ sum: Op = Op(
     "sum",
     reference,
     inputs,
+    shapes={"x": "..."},
     flops=lambda n: n,
     bytes=lambda n, dtype: (n + 1) * dtype_of(dtype).itemsize,
     excludes=("x:huge",),  # whether their sum overflows on the way hangs on its order
@@ -87,5 +88,5 @@ def by_numba(y, x):
 
     grid = max(1, min(EACH * multiprocessors(x), blocks(x.numel(), 16 * THREADS)))
     partial = torch.empty(grid, dtype=accumulator(x), device=x.device)
-    partial_kernel_for(dtype_name(x.dtype))[grid, THREADS](partial, x)
+    partial_kernel_for(dtype_name(x.dtype))[grid, THREADS](partial, x.view(-1))
     kernel_for(dtype_name(x.dtype))[1, THREADS](y.view(1), partial.view(1, grid))

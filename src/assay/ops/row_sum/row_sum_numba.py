@@ -1,7 +1,10 @@
 """Sums in Numba: a block a row, added by halving in shared memory; or partial sums of all elements.
 
-y is a 1-D array, x a 2-D one of a floating dtype (`partial_kernel_for`: 1-D). Every number in a
-kernel is of the type it computes in, or Numba would go over to float64.
+Every number in a kernel is of the type it computes in, or Numba would go over to float64.
+
+shapes  x: (rows, n), and y: rows elements; or x: n elements, and partial: one a block
+bytes   rows * n * itemsize
+FLOPs   rows * n
 """
 
 import functools

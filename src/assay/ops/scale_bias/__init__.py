@@ -41,12 +41,21 @@ def moved(n, dtype):
     return 4 * n * dtype_of(dtype).itemsize
 
 
-scale_bias: Op = Op("scale_bias", affine, inputs, flops=lambda n: 2 * n, bytes=moved, cases=CASES)
+scale_bias: Op = Op(
+    "scale_bias",
+    affine,
+    inputs,
+    shapes={"w": "...", "x": "...", "b": "..."},
+    flops=lambda n: 2 * n,
+    bytes=moved,
+    cases=CASES,
+)
 sigmoid_scale_bias: Op = Op(
     "sigmoid_scale_bias",
     sigmoid_of_affine,
     inputs,
     # multiply, add, negate, exp, add, divide
+    shapes={"a": "...", "b": "...", "c": "..."},
     flops=lambda n: 6 * n,
     bytes=moved,
     cases=CASES,

@@ -1,5 +1,8 @@
 """y = w x + b and y = sigmoid(a + b c) in Triton: what ../pointwise_triton.py maps over arrays.
 
+What one call would write for the next to read stays in a register.
+
+shapes  y and the three inputs: n elements, contiguous, of one floating dtype
 bytes   4 * n * itemsize
 FLOPs   2 * n, and 6 * n counting exp as one
 """

@@ -31,6 +31,7 @@ shift_left: Op = Op(
     "shift_left",
     reference,
     inputs,
+    shapes={"x": "n"},
     mutates=("x",),
     flops=lambda n: 0,
     bytes=lambda n, dtype: 2 * n * dtype_of(dtype).itemsize,

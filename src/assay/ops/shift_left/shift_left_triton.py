@@ -5,6 +5,7 @@ threads exchange; across programs nothing does, so their edges are kept by a fir
 
 shapes  x: n elements; edges: one a program
 bytes   2 * n * itemsize
+FLOPs   none
 """
 
 import triton

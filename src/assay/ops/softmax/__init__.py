@@ -18,7 +18,7 @@ from assay.errors import NotSupported
 from assay.inputs import dtype_name, dtype_of
 from assay.op import Op
 
-from ..launching import blocks, multiprocessors, numba_has, numpy_has
+from ..launching import INCLUDE, blocks, function_for, multiprocessors, numba_has, numpy_has
 from ..rows import WALKERS, by_rows, few_long, in_parts, streamable, streamed
 
 
@@ -35,6 +35,7 @@ softmax: Op = Op(
     reference,
     inputs,
     # max, subtract, exp, add, divide
+    shapes={"x": "... n"},
     flops=lambda rows, n: 5 * rows * n,
     bytes=lambda rows, n, dtype: 2 * rows * n * dtype_of(dtype).itemsize,
     cases=[
@@ -190,20 +191,12 @@ def by_numba(y, x):
         kernel[x.numel() // n, THREADS](y.view(-1, n), x.view(-1, n))
 
 
-@softmax.launcher("cpp", source="softmax.cpp")
+@softmax.launcher("cpp", source="softmax.cpp", include=INCLUDE)
 def by_cpp(k, y, x):
-    functions = {
-        torch.float32: "softmax_float32",
-        torch.float64: "softmax_float64",
-        torch.float16: "softmax_float16",
-        torch.bfloat16: "softmax_bfloat16",
-    }
-    if x.dtype not in functions:
-        supported = ", ".join(dtype_name(dtype) for dtype in functions)
-        raise NotSupported(f"{dtype_name(x.dtype)}: supported: {supported}")
+    function = function_for(k, "softmax", x)
     if x.numel():
         n = x.shape[-1]
-        getattr(k, functions[x.dtype])(y, x, x.numel() // n, n)
+        function(y, x, x.numel() // n, n)
 
 
 from .gradient import softmax_grad as softmax_grad  # noqa: E402 - it is made of the Op above

@@ -4,11 +4,9 @@ y is what the forward wrote, rounded to its dtype: the truth is this formula ove
 autograd from x, from which a perfect bfloat16 kernel would be thousands of roundings away.
 """
 
-import torch
+from assay.inputs import dtype_of
 
-from assay.errors import NotSupported
-from assay.inputs import dtype_name, dtype_of
-
+from ..launching import INCLUDE, function_for
 from ..rows import by_rows
 from . import softmax
 
@@ -43,17 +41,9 @@ def by_cuda_held(k, dx, dy, y):
         by_rows(k, "softmax_grad", y.numel() // n, n, k.type(y), y.element_size(), (dx, dy, y), 16)
 
 
-@softmax_grad.launcher("cpp", source="softmax_grad.cpp")
+@softmax_grad.launcher("cpp", source="softmax_grad.cpp", include=INCLUDE)
 def by_cpp(k, dx, dy, y):
-    functions = {
-        torch.float32: "softmax_grad_float32",
-        torch.float64: "softmax_grad_float64",
-        torch.float16: "softmax_grad_float16",
-        torch.bfloat16: "softmax_grad_bfloat16",
-    }
-    if y.dtype not in functions:
-        supported = ", ".join(dtype_name(dtype) for dtype in functions)
-        raise NotSupported(f"{dtype_name(y.dtype)}: supported: {supported}")
+    function = function_for(k, "softmax_grad", y)
     if y.numel():
         n = y.shape[-1]
-        getattr(k, functions[y.dtype])(dx, dy, y, y.numel() // n, n)
+        function(dx, dy, y, y.numel() // n, n)

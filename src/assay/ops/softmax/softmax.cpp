@@ -17,6 +17,8 @@
 #include <immintrin.h>
 #endif
 
+#include "floats.h"
+
 // 64-byte vectors are passed otherwise where the machine has none; here they never leave the file.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
@@ -101,10 +103,6 @@ inline __attribute__((always_inline)) Vector<A> exponential(Vector<A> v) {
 }
 
 // ---- storage types: to and from vectors of what is computed in ------------------------------
-
-struct bfloat16 {  // the upper half of a float
-  uint16_t bits;
-};
 
 template <typename T>
 struct Storage {  // float and double: computed in as they are

@@ -3,11 +3,12 @@
 // softmax_joined  each block keeps a piece of a row in registers and tells largest and sum to the
 //                 others of its row; once all have, it writes its piece. Nothing is read twice.
 //
-// Pieces are drawn as tickets, so that whoever waits waits for blocks that run, or that will take the
-// places of rows before, whose blocks wait for nothing more. So a row may have no more pieces than
-// blocks fit the GPU at once; the launcher allows an eighth of that, for other streams to use it too.
+// Pieces are drawn as tickets, so that whoever waits waits for blocks that run, or that will take
+// the places of rows before, whose blocks wait for nothing more. So a row may have no more pieces
+// than blocks fit the GPU at once; the launcher allows an eighth of that, for other streams to use
+// it too.
 //
-// shapes  x, y: (rows, n), contiguous, of one type: float, double, __half or __nv_bfloat16
+// shapes  x, y: (rows, n), contiguous, of one type: float, __half or __nv_bfloat16
 //         kept: (rows, parts, 2); drawn: rows + 1 zeros, of which the last counts tickets
 // bytes   2 * rows * n * sizeof(T)
 // FLOPs   6 * rows * n counting exp as one (max, subtract, exp, add, two products)

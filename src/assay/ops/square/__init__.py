@@ -9,11 +9,10 @@ An integer product that does not fit wraps around, as in torch.
 
 import torch
 
-from assay.errors import NotSupported
-from assay.inputs import dtype_name, dtype_of
+from assay.inputs import dtype_of
 from assay.op import Op
 
-from ..launching import numba_has, numpy_has
+from ..launching import FLOATS, INCLUDE, blocks, function_for, numba_has, numpy_has
 
 
 def reference(x):
@@ -31,6 +30,7 @@ square: Op = Op(
     "square",
     reference,
     inputs,
+    shapes={"x": "..."},
     flops=lambda m, n: m * n,
     bytes=lambda m, n, dtype: 2 * m * n * dtype_of(dtype).itemsize,
     cases=[
@@ -80,6 +80,19 @@ def by_cuda_naive(k, y, x, BLOCK):
         k[f"square_naive<{k.type(x)}, {BLOCK}>"](grid=grid, block=BLOCK, shared=0)(y, x, n)
 
 
+def has_room(m):
+    return m <= 16 * 65_535 or "a grid has at most 65,535 blocks in y"
+
+
+@square.launcher("cuda/two_dimensions", source="square_two_dimensions.cu", when=has_room)
+def by_cuda_two_dimensions(k, y, x):
+    if x.numel():
+        n = x.shape[-1] if x.dim() else 1
+        m = x.numel() // n
+        kernel = k[f"square_two_dimensions<{k.type(x)}>"]
+        kernel(grid=(blocks(n, 16), blocks(m, 16)), block=(16, 16), shared=0)(y, x, m, n)
+
+
 @square.launcher("cuda/vectorised", source="square.cu", knobs={"BLOCK": [256, 1024]})
 def by_cuda_vectorised(k, y, x, BLOCK):
     n = x.numel()
@@ -104,19 +117,9 @@ def by_numba(y, x):
         kernel[(n + tile - 1) // tile, THREADS](y.view(-1), x.view(-1))
 
 
-@square.launcher("cpp", source="square.cpp")
+@square.launcher("cpp", source="square.cpp", include=INCLUDE)
 def by_cpp(k, y, x):
-    functions = {
-        torch.float32: "square_float32",
-        torch.float64: "square_float64",
-        torch.float16: "square_float16",
-        torch.bfloat16: "square_bfloat16",
-        torch.int32: "square_int32",
-    }
-    if x.dtype not in functions:
-        supported = ", ".join(dtype_name(dtype) for dtype in functions)
-        raise NotSupported(f"{dtype_name(x.dtype)}: supported: {supported}")
-    getattr(k, functions[x.dtype])(y, x, x.numel())
+    function_for(k, "square", x, (*FLOATS, "int32"))(y, x, x.numel())
 
 
 from .gradient import square_grad as square_grad  # noqa: E402 - it is made of the Op above

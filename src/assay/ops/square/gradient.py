@@ -3,11 +3,7 @@
 With h the gradient of dx: ddy = 2 x h and dx2 = 2 dy h, so a double backward is two more squares.
 """
 
-import torch
-
-from assay.errors import NotSupported
-from assay.inputs import dtype_name
-
+from ..launching import INCLUDE, function_for
 from . import square
 
 
@@ -39,15 +35,6 @@ def by_triton(dx, dy, x, BLOCK):
         kernel[((n + BLOCK - 1) // BLOCK,)](dy, x, dx, n, BLOCK)
 
 
-@square_grad.launcher("cpp", source="square_grad.cpp")
+@square_grad.launcher("cpp", source="square_grad.cpp", include=INCLUDE)
 def by_cpp(k, dx, dy, x):
-    functions = {
-        torch.float32: "square_grad_float32",
-        torch.float64: "square_grad_float64",
-        torch.float16: "square_grad_float16",
-        torch.bfloat16: "square_grad_bfloat16",
-    }
-    if x.dtype not in functions:
-        supported = ", ".join(dtype_name(dtype) for dtype in functions)
-        raise NotSupported(f"{dtype_name(x.dtype)}: supported: {supported}")
-    getattr(k, functions[x.dtype])(dx, dy, x, x.numel())
+    function_for(k, "square_grad", x)(dx, dy, x, x.numel())

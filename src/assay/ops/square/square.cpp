@@ -4,19 +4,16 @@
 // bytes   2 * n * sizeof(T) seen from here; the CPU also reads y before it overwrites it
 // FLOPs   n
 #include <cstdint>
-#include <cstring>
 #ifdef __F16C__
 #include <immintrin.h>
 #endif
+
+#include "floats.h"
 
 namespace {
 
 // Below this, waking the threads costs more (some us) than they save.
 constexpr int64_t PARALLEL_FROM = 1 << 16;
-
-struct bfloat16 {  // the upper half of a float
-  uint16_t bits;
-};
 
 float squared(float v) { return v * v; }
 double squared(double v) { return v * v; }
@@ -25,16 +22,7 @@ double squared(double v) { return v * v; }
 int32_t squared(int32_t v) { return static_cast<int32_t>(uint32_t(v) * uint32_t(v)); }
 
 bfloat16 squared(bfloat16 v) {
-  const uint32_t wide = uint32_t(v.bits) << 16;
-  float f;
-  std::memcpy(&f, &wide, 4);
-  f *= f;  // exact but for underflow: 8 bits times 8 bits
-  uint32_t u;
-  std::memcpy(&u, &f, 4);
-  // To nearest even. A NaN is kept apart: the carry could turn it into an infinity or a zero.
-  const uint32_t rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
-  const uint32_t quiet = u >> 16 | 0x40;
-  return {static_cast<uint16_t>((u & 0x7fffffff) > 0x7f800000 ? quiet : rounded)};
+  return narrowed(wide(v) * wide(v));  // exact but for underflow: 8 bits times 8 bits
 }
 
 _Float16 squared(_Float16 v) { return static_cast<_Float16>(float(v) * float(v)); }

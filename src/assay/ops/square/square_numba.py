@@ -1,7 +1,11 @@
-"""y = x * x in Numba: four elements a thread, a block apart. x and y are 1-D arrays of one dtype.
+"""y = x * x in Numba: four elements a thread, a block apart.
 
 A thread that sends for four elements before it squares the first keeps four times as many bytes on
 their way: with one, an H200 moved 0.39 of a copy, with four as much as one.
+
+shapes  x, y: n elements, 1-D arrays of one dtype
+bytes   2 * n * itemsize: each element read once and written once
+FLOPs   n
 """
 
 from numba import cuda

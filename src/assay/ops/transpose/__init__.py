@@ -29,6 +29,7 @@ transpose: Op = Op(
     "transpose",
     reference,
     inputs,
+    shapes={"x": "m n"},
     flops=lambda m, n: 0,
     bytes=lambda m, n, dtype: 2 * m * n * dtype_of(dtype).itemsize,
     cases=[

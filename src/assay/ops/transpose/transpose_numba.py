@@ -1,4 +1,9 @@
-"""y[j, i] = x[i, j] in Numba, through a padded tile in shared memory. x and y are 2-D arrays."""
+"""y[j, i] = x[i, j] in Numba, through a padded tile in shared memory: both sides go along rows.
+
+shapes  x: (m, n); y: (n, m); 2-D arrays of one dtype
+bytes   2 * m * n * itemsize
+FLOPs   none
+"""
 
 import functools
 

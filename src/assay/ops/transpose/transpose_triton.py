@@ -5,6 +5,7 @@ reads cost memory less than scattered writes.
 
 shapes  x: (m, n); y: (n, m); contiguous, of one dtype
 bytes   2 * m * n * itemsize
+FLOPs   none
 """
 
 import triton

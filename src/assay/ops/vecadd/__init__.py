@@ -30,6 +30,7 @@ vecadd: Op = Op(
     "vecadd",
     reference,
     inputs,
+    shapes={"a": "...", "b": "..."},
     flops=lambda n: n,
     bytes=lambda n, dtype: 3 * n * dtype_of(dtype).itemsize,
     cases=[
@@ -102,7 +103,7 @@ def by_numba(y, a, b):
 
     n = a.numel()
     if n:
-        kernel[blocks(n, EACH * THREADS), THREADS](y, a, b)
+        kernel[blocks(n, EACH * THREADS), THREADS](y.view(-1), a.view(-1), b.view(-1))
 
 
 @vecadd.launcher("cpp", source="vecadd.cpp", when=lambda dtype: dtype == "float32" or "float32")

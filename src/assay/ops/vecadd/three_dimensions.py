@@ -24,6 +24,7 @@ vecadd3d: Op = Op(
     "vecadd3d",
     reference,
     inputs,
+    shapes={"a": "d h w", "b": "d h w"},
     flops=lambda d, h, w: d * h * w,
     bytes=lambda d, h, w, dtype: 3 * d * h * w * dtype_of(dtype).itemsize,
     cases=[

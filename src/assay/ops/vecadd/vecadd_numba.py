@@ -1,6 +1,10 @@
-"""y = a + b in Numba: four elements a thread, a block apart. All are 1-D arrays of one dtype.
+"""y = a + b in Numba: four elements a thread, a block apart.
 
 A thread that sends for eight numbers before it adds two keeps four times as much on its way.
+
+shapes  y, a, b: n elements, 1-D arrays of one dtype
+bytes   3 * n * itemsize: two read and one written for each element
+FLOPs   n
 """
 
 from numba import cuda
