@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -53,6 +54,20 @@ def test_a_gpu_that_nobody_tuned_on_gets_a_kernel_that_takes_every_case(name: st
 @pytest.mark.parametrize("name", library())
 def test_it_keeps_the_contract_of_operators(name: str) -> None:
     served, inputs = smallest(name, least=64)
+    keeps_the_contract(served, inputs)
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", library())
+def test_on_a_gpu_its_kernels_keep_the_contract(name: str) -> None:
+    served, inputs = smallest(name, least=64)
+    moved = [x.cuda() if isinstance(x, torch.Tensor) else x for x in inputs]
+    assert served.serves(*moved).startswith(("cuda", "triton"))
+    keeps_the_contract(served, moved)
+
+
+def keeps_the_contract(served: Any, inputs: Sequence[Any]) -> None:
     rows = assay.check_operator(served, *inputs, reference=served.op.reference)
     assert [(r.variant, r.word, r.reason) for r in rows if r.outcome == "fail"] == []
     assert any(row.word == "right" for row in rows)

@@ -43,6 +43,7 @@ def moved(n, dtype):
     "{name}",
     reference,
     inputs,
+    shapes=dict.fromkeys({names}, "..."),  # all of one shape
     flops=lambda n: {flops} * n,
     bytes=moved,
     cases=assay.grid(n=[1, 1000, 10_007, 1 << 24], dtype=["float32", "bfloat16"]),
@@ -151,6 +152,7 @@ def written(chain: Chain, name: str) -> Written:
     python = PYTHON.format(
         **common,
         file=f"{name}.py",
+        names=_names(tuple(chain.inputs)),
         chain=_indented(emit.torch_lines(chain.steps)),
         bytes=f"({count} * getattr(torch, dtype).itemsize + 1)"
         if truth
