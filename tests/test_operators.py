@@ -112,13 +112,13 @@ GALLERY: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
 GRADIENTS = (
     *("polynomial", "gelu", "gelu_tanh", "relu", "tanh", "sigmoid", "elu", "softplus", "swish"),
     *("softmax", "log_softmax", "cross_entropy", "layernorm", "rmsnorm", "batchnorm2d"),
-    *("instancenorm2d", "lrn"),
+    *("instancenorm2d", "lrn", "bmm"),
     *("maxpool2d", "avgpool2d"),
 )
 OWN_GRADIENTS = tuple(f"{name}_grad" for name in GRADIENTS)
 FORMULAS = (
     *("vecadd", "scale_bias", "sigmoid_scale_bias", "row_sum", "sum", "transpose", "concat"),
-    *("masked_scores", "bmm"),
+    *("masked_scores", "lcn", "vecadd3d"),
 )
 """Those whose gradient is a formula without kernels of its own."""
 CASES = [

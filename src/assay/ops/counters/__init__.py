@@ -141,6 +141,17 @@ def floats_by_cuda(k, y, x, slot, slots):
         kernel(grid=blocks(n, 256), block=256, shared=0)(y, x, slot, n, slots)
 
 
+@float_counters.launcher("cuda/privatised", source="counters.cu", when=room)
+def floats_by_cuda_privatised(k, y, x, slot, slots):
+    n = x.numel()
+    y[0].zero_()
+    y[1].fill_(-torch.inf)
+    if n:
+        kernel = k[f"float_counters_privatised<{k.type(x)}>"]
+        shared = 2 * slots * x.element_size()
+        kernel(grid=min(264, blocks(n, 4096)), block=256, shared=shared)(y, x, slot, n, slots)
+
+
 @float_counters.launcher("triton", knobs={"BLOCK": [1024]})
 def floats_by_triton(y, x, slot, slots, BLOCK):
     from .counters_triton import float_kernel

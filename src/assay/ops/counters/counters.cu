@@ -3,7 +3,8 @@
 // counters_start         what each row begins with
 // counters_global        atomics on the result: threads of all blocks meet at one address
 // counters_privatised    each block has the slots in shared memory, and merges them at the end
-// float_counters_global  a sum by atomicAdd, the largest by atomicCAS
+// float_counters_global  a sum by atomicAdd, the largest by atomicCAS; float_counters_privatised the
+//                        same in shared memory first, then one of each for a block
 //
 // shapes  x, slot: n, slot in [0, slots); counters: (9, slots) ints; float_counters: (2, slots)
 // bytes   8 * n (float, int), 12 * n (double)
@@ -104,4 +105,27 @@ __global__ void float_counters_global(T* y, const T* x, const int* slot, long lo
   if (i >= n) return;
   atomicAdd(y + slot[i], x[i]);
   max_by_cas(y + slots + slot[i], x[i]);
+}
+
+template <typename T>
+__global__ void __launch_bounds__(256)
+    float_counters_privatised(T* y, const T* x, const int* slot, long long n, int slots) {
+  extern __shared__ double shared[];  // of doubles, so that it lies well for either type
+  T* const own = reinterpret_cast<T*>(shared);
+  for (int s = threadIdx.x; s < slots; s += blockDim.x) {
+    own[s] = 0;
+    own[slots + s] = -INFINITY;
+  }
+  __syncthreads();
+  const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
+  for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
+       i += step) {
+    atomicAdd(own + slot[i], x[i]);
+    max_by_cas(own + slots + slot[i], x[i]);
+  }
+  __syncthreads();
+  for (int s = threadIdx.x; s < slots; s += blockDim.x) {
+    atomicAdd(y + s, own[s]);
+    max_by_cas(y + slots + s, own[slots + s]);
+  }
 }

@@ -66,6 +66,25 @@ lcn: Op = Op(
     ],
 )
 
+
+def formula(dy, x, size, least):
+    """Through v and sigma. A sum over windows is its own adjoint, since a window is symmetric.
+
+    With r = 1 / max(least, sigma): y = v r, dsigma = -dy v r^2 where sigma is above least, and
+    dv = dy r + v box(dsigma / (sigma count)); of v = x - box(x) / count, dx = dv - box(dv / count).
+    """
+    kind, (dy, x) = x.dtype, widened(dy, x)
+    count = neighbours(x.new_ones(1, 1, *x.shape[2:]), size)
+    v = x - neighbours(x, size) / count
+    sigma = (neighbours(v * v, size) / count).sqrt()
+    r, above = 1 / sigma.clamp(min=least), sigma > least
+    of_sigma = torch.where(above, -dy * v * r * r / torch.where(above, sigma, 1), 0)
+    dv = dy * r + v * neighbours(of_sigma / count, size)
+    return (dv - neighbours(dv / count, size)).to(kind)
+
+
+lcn_grad = lcn.gradient(formula, saves=("x", "size", "least"), wrt="x")
+
 BLOCK = 256
 ROWS, COLUMNS = 8, 32
 """The pixels of a block of cuda/tiled."""

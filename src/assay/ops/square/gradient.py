@@ -3,6 +3,7 @@
 With h the gradient of dx: ddy = 2 x h and dx2 = 2 dy h, so a double backward is two more squares.
 """
 
+from .. import pointwise
 from ..launching import INCLUDE, function_for
 from . import square
 
@@ -38,3 +39,8 @@ def by_triton(dx, dy, x, BLOCK):
 @square_grad.launcher("cpp", source="square_grad.cpp", include=INCLUDE)
 def by_cpp(k, dx, dy, x):
     function_for(k, "square_grad", x)(dx, dy, x, x.numel())
+
+
+@square_grad.launcher("cuda/vectorised", source="square_grad.cu", knobs={"UNROLL": [1, 2]})
+def by_cuda_vectorised(k, dx, dy, x, UNROLL):
+    pointwise.cuda_vectorised(k, "SquareGrad", dx, dy, x, unroll=UNROLL)

@@ -112,3 +112,4 @@ def by_cpp(k, y, a, b):
 
 
 from .three_dimensions import vecadd3d as vecadd3d  # noqa: E402 - it adds as the Op above
+from .three_dimensions import vecadd3d_grad as vecadd3d_grad  # noqa: E402

@@ -8,7 +8,7 @@ from assay.inputs import dtype_of
 from assay.op import Op
 
 from .. import launching
-from . import reference
+from . import formula, reference
 
 SIDES = (32, 4, 2)
 """Threads of a block in x, y and z: a warp lies along x, where neighbours are."""
@@ -34,6 +34,9 @@ vecadd3d: Op = Op(
         dict(d=128, h=128, w=256, dtype="float32"),
     ],
 )
+
+
+vecadd3d_grad = vecadd3d.gradient(formula, wrt=("a", "b"))
 
 
 def fits(d, h):
