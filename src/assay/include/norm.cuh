@@ -176,33 +176,20 @@ __device__ __forceinline__ void norm_parts(accumulator<T>* kept, const T* x, lon
   const A about = CENTRED && n > 0 ? near_mean(x, n) : A(0);
   A sum = 0, squares = 0;
   long long count = 0;
-  const auto add = [&](const auto& v, auto many) {
-    A own = 0, of_squares = 0;  // of a vector first: adds of several need not wait
-#pragma unroll
-    for (int j = 0; j < many.value; ++j) {
-      const A d = v[j] - about;
-      if constexpr (CENTRED) own += d;
-      of_squares += d * d;
-    }
-    sum += own;
-    squares += of_squares;
-  };
-  constexpr int N = widest<T>, VECTORS = 4;
-  const bool whole = aligned(x);
-  for_tiles<BLOCK, T, VECTORS>(n, part, parts, [&](long long begin, long long length) {
+  for_tiles<BLOCK, T, 4>(n, part, parts, [&](long long begin, long long length) {
     count += length;
-    if (whole && length == BLOCK * VECTORS * N) {
-      Raw raw[VECTORS];
-#pragma unroll
-      for (int u = 0; u < VECTORS; ++u)
-        raw[u] = load_raw(x + begin + (u * BLOCK + threadIdx.x) * N);
-#pragma unroll
-      for (int u = 0; u < VECTORS; ++u) add(widen<T>(raw[u]), Count<N>{});
-      return;
-    }
     const T* const in[1] = {x + begin};
-    walk<BLOCK>(in, static_cast<const T*>(nullptr), length,
-                [&](auto& v, long long, auto many) { add(v[0], many); });
+    walk<BLOCK>(in, static_cast<const T*>(nullptr), length, [&](auto& v, long long, auto many) {
+      A own = 0, of_squares = 0;  // of a vector first: adds of several need not wait
+#pragma unroll
+      for (int j = 0; j < many.value; ++j) {
+        const A d = v[0][j] - about;
+        if constexpr (CENTRED) own += d;
+        of_squares += d * d;
+      }
+      sum += own;
+      squares += of_squares;
+    });
   });
   if constexpr (CENTRED) sum = block_reduce<BLOCK>(sum, Sum{});
   squares = block_reduce<BLOCK>(squares, Sum{});
