@@ -45,7 +45,9 @@ STEPS = {
     "roofs": Step(("assay.cli", "roofs", "--again"), 120, "ceilings"),
     "operators": Step(("benchmarks.first_operators",), 300, "square and softmax in every way"),
     "gallery": Step(
-        ("benchmarks.gallery", "--limit", "520"), 560, "operators against their strongest peers"
+        ("benchmarks.gallery", "--only", "targets", "--limit", "520"),
+        560,
+        "operators against their strongest peers",
     ),
     "gallery-verdicts": Step(
         ("benchmarks.gallery_verdicts", "--limit", "520"), 540, "the library judged on the GPU"

@@ -1,16 +1,21 @@
 """The gallery against its strongest peers: judges, then times each operator's cases side by side.
 
     python -m benchmarks.gallery [--limit 420] [--only softmax,transpose] [--budget 1] [--to FILE]
+    python -m benchmarks.gallery --only targets       a group: targets, activations, elements, ...
     python -m benchmarks.gallery --again FILE         the operators that a file has not all of
     python -m benchmarks.gallery --again FILE --only gelu     these anew, in place of the file's
     python -m benchmarks.gallery --report FILE        what rows that were kept say
 
-The sweep is fixed in sweep.py, the targets in targets.py, peers are in peers.py. All operators are
-judged beside one another first; once nothing else uses the GPU, they are timed one after the other,
-in order of value. Rows are written as they are made, to benchmarks/results/<card>/gallery.jsonl or
-to `--to`; what the limit cuts off is told. `--again` goes on there: what was cut off comes anew as
-a whole, so that no ratio spans two runs. After each operator: ours against every peer, with the
-interval of the ratio, and the targets that speak of it. Target 15 is `benchmarks.host`.
+The sweep is fixed in sweep.py, the targets in targets.py, peers are in peers.py. A group of
+operators after the other: all of it are judged beside one another first; once nothing else uses the
+GPU, they are timed one after the other, in order of value. Rows are written as they are made, to
+benchmarks/results/<card>/gallery.jsonl or to `--to`; what the limit cuts off is told. `--again`
+goes on there: what was cut off comes anew as a whole, so that no ratio spans two runs. After each
+operator: ours against every peer, with the interval of the ratio, and the targets that speak of it.
+At the end all targets, what each operator was timed with, and every case that a peer wins, worst
+first. Target 15 is `benchmarks.host`.
+
+The first call builds `extension` and CUB, for half a minute each while others are judged.
 """
 
 from __future__ import annotations
@@ -30,19 +35,21 @@ from pathlib import Path
 from assay.clock.statistics import seconds
 from assay.errors import AssayError
 from assay.pipeline import run
+from assay.processes import PRELOAD, ForkServer
 from assay.request import Progress, Request
 from assay.rows import encode
 from assay.rows import read as nouns
 from assay.session import Session, Stopped
 from assay.target import parse
 from assay.types import Machine, Row
-from benchmarks import targets
+from benchmarks import standing, targets
 from benchmarks.first_operators import RESULTS, card, published
-from benchmarks.sweep import PEERS, SWEEP, Part
+from benchmarks.sweep import PEERS, SWEEP, Part, chosen
 from benchmarks.targets import OURS
 
 SMALL = 96
 """Largest size of `--small`."""
+JOBS, LOADED = "assay.jobs", "benchmarks.loaded"
 HOST_SECONDS = 30.0
 """What the limit leaves for target 15."""
 
@@ -51,7 +58,7 @@ def main() -> None:
     """Runs the sweep; exits 1 if a kernel of ours failed or something was cut off."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--limit", type=float, default=420.0, help="seconds for all of it")
-    parser.add_argument("--only", default="", help="operators, by comma")
+    parser.add_argument("--only", default="", help="operators and groups of them, by comma")
     parser.add_argument("--dtype", default="", help="of the sweep's dtypes, by comma")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds of sampling a case")
     parser.add_argument("--device", default="cuda:0")
@@ -61,8 +68,12 @@ def main() -> None:
     parser.add_argument("--report", default="", help="reads rows, measures nothing")
     parser.add_argument("--no-host", action="store_true", help="leaves target 15 out")
     given = parser.parse_args()
+    try:
+        chosen(given.only)
+    except ValueError as error:
+        parser.error(f"--only {error}")
     if given.report:
-        print(*targets.table(read(Path(given.report))), sep="\n")
+        print(*report(read(Path(given.report)), Path(given.report).parent), sep="\n")
         return
     raise SystemExit(measure(given))
 
@@ -70,6 +81,14 @@ def main() -> None:
 def read(path: Path) -> list[Row]:
     """The rows of a file."""
     return [noun for noun in nouns(path) if isinstance(noun, Row)]
+
+
+def report(rows: Sequence[Row], place: Path) -> Iterator[str]:
+    """All that rows say: targets, clocks, losses. place: the folder that they are kept in."""
+    yield from targets.table(rows)
+    yield from standing.host(place)
+    yield from standing.clocks(rows)
+    yield from standing.lost(rows)
 
 
 def whole(rows: Sequence[Row]) -> set[str]:
@@ -89,15 +108,18 @@ def measure(given: argparse.Namespace) -> bool:
     before = list(nouns(given.again)) if given.again else []
     rows = [noun for noun in before if isinstance(noun, Row)]
     done = set() if given.only else whole(rows)
-    wanted = [part for part in SWEEP if not given.only or part.op in given.only.split(",")]
-    wanted = [part for part in wanted if part.op not in done]
+    wanted = [part for part in chosen(given.only) if part.op not in done]
     anew = {part.op for part in wanted}
     rows = [row for row in rows if row.op not in anew]
-    cut: list[str] = []
     if not wanted:
-        print(*targets.table(rows), "nothing of the sweep is left", sep="\n")
+        place = given.again.parent if given.again else Path()
+        print(*report(rows, place), "nothing of the sweep is left", sep="\n")
         return False
-    with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
+    groups = [
+        [part for part in wanted if part.group == group]
+        for group in dict.fromkeys(part.group for part in wanted)
+    ]
+    with tempfile.TemporaryDirectory() as logs, opened(Path(logs)) as session:
         machine = session.machine()
         for other in (noun for noun in before if isinstance(noun, Machine)):
             if card(other) != card(machine):
@@ -109,25 +131,54 @@ def measure(given: argparse.Namespace) -> bool:
         new.write_bytes(b"".join(encode(one) + b"\n" for one in (published(machine), *rows)))
         new.replace(place)
         left = given.limit - (0 if given.no_host else HOST_SECONDS) - (time.monotonic() - begun)
-        turns = Turns([part.op for part in wanted], begun)
-        alarm = threading.Timer(left, turns.stop)
+        turns = [Turns([part.op for part in group], begun) for group in groups]
+        alarm = threading.Timer(left, stop, (turns,))
         alarm.daemon = True
         alarm.start()
-        with ThreadPoolExecutor(len(wanted)) as pool:
-            futures = [pool.submit(all_of, session, part, given, turns, place) for part in wanted]
-            for part, future in zip(wanted, futures):
-                new = future.result()
-                rows += new
-                print(*lines(new), *targets.table(rows, (part.op,)), sep="\n", flush=True)
-                if part.op in turns.cut:
-                    cut.append(part.op)
+        for group, own in zip(groups, turns):
+            for made in together(session, group, given, own, place):
+                rows += made
         alarm.cancel()
+    cut = [name for own in turns for name in own.names if name in own.cut]
     host = [] if given.no_host else [target_15(given, place)]
-    print("\nall targets:", *targets.table(rows), sep="\n")
+    print("\nall targets:", *report(rows, place.parent), sep="\n")
     if cut:
         print(f"cut off by --limit {given.limit:.0f}: {', '.join(cut)}")
     print(f"rows: {place}, {time.monotonic() - begun:.0f} s")
     return bool(cut) or any(host) or any(r.outcome == "fail" and r.way in OURS for r in rows)
+
+
+@contextlib.contextmanager
+def opened(logs: Path) -> Iterator[Session]:
+    """A session whose children find Inductor imported, if that can be: see loaded.py."""
+    with contextlib.ExitStack() as stack:
+        server = None
+        if PRELOAD:
+            server = stack.enter_context(contextlib.closing(ForkServer((*PRELOAD, JOBS, LOADED))))
+            try:
+                server.wait_ready()
+            except AssayError:
+                print("  Inductor can't be imported ahead: every process does it", flush=True)
+                server = None
+        yield stack.enter_context(Session(logs, server=server))
+
+
+def stop(turns: Sequence[Turns]) -> None:
+    """Ends those that run; none is begun."""
+    for each in turns:
+        each.stop()
+
+
+def together(
+    session: Session, group: Sequence[Part], given: argparse.Namespace, turns: Turns, place: Path
+) -> Iterator[list[Row]]:
+    """The rows of each operator of a group, which are told as they come."""
+    with ThreadPoolExecutor(len(group)) as pool:
+        futures = [pool.submit(all_of, session, part, given, turns, place) for part in group]
+        for part, future in zip(group, futures):
+            made = future.result()
+            print(*lines(made), *targets.table(made, (part.op,)), sep="\n", flush=True)
+            yield made
 
 
 class Turns:
@@ -252,10 +303,14 @@ def target_15(given: argparse.Namespace, place: Path) -> bool:
 
 def lines(rows: Sequence[Row]) -> Iterator[str]:
     """What failed or did not run; then of each case ours, and each other kernel beside it."""
+    told: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
         if row.outcome == "fail" or row.not_timed or (row.word == "not run" and row.way != "cuda"):
-            why = row.reason or row.not_timed
-            yield f"  {row.op} {row.label} {row.case.label}: {row.word}: {why}"
+            key = row.label, row.word, row.reason or row.not_timed
+            told.setdefault(key, []).append(row.case.label)
+    for (label, word, why), where in told.items():
+        cases = where[0] if len(where) == 1 else f"{len(where)} cases"
+        yield f"  {rows[0].op} {label} {cases}: {word}: {why}"
     for label in dict.fromkeys(row.case.label for row in rows if row.timing):
         mine = [row for row in rows if row.case.label == label and row.timing]
         ours = targets.best(mine, ways=OURS)
@@ -268,8 +323,9 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
         yield f"{ours.op} {label}: {ours.label} {seconds(ours.timing.median)}{rate}{share}"
         for row in mine:
             if row is not ours:
-                low, middle, high = targets.against(ours, row)
-                yield f"    {middle:6.3f} x {row.label} ({low:.3f} to {high:.3f})"
+                low, middle, high = standing.over(ours, row)
+                name = f"{row.label}{standing.besides(row)}"
+                yield f"    {middle:6.3f} x {name} ({low:.3f} to {high:.3f})"
 
 
 if __name__ == "__main__":

@@ -6,14 +6,19 @@ copy beside it, our other versions, and whoever else comes nearest.
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from assay.clock.statistics import seconds
 from assay.errors import AssayError
+from assay.op import Variant
 from assay.target import load_op, parse
 from assay.types import Row
-from benchmarks import targets
+from benchmarks import standing, targets
+from benchmarks.sweep import PEERS
 
 LEAST = 1 << 20
 """Bytes of a case below which launching decides."""
@@ -38,45 +43,161 @@ def paragraph(rows: Sequence[Row]) -> str:
     said = [f"**{first.op}, {label}**: `{first.label}` takes {took}, {rate}{share}."]
     about = idea(first.op, first.variant)
     said += [f"{about[0].upper()}{about[1:].rstrip('.')}."] if about else []
-    others = beside(first, [r for r in mine if r is not first and r.way in targets.OURS])
+    written = [r for r in mine if r.way in (*targets.OURS, *ALSO) and r.variant not in PEERS]
+    others = beside(first, [r for r in written if r is not first])
     said += [f"Our other versions take {others} times as long."] if others else []
-    peers = beside(first, [r for r in mine if r.way not in targets.OURS])
+    peers = beside(first, [r for r in mine if r not in written])
     said += [f"Others: {peers} times."] if peers else []
     return " ".join(said)
+
+
+ALSO = ("numba", "extension")
+"""Ways of ours that no ratio over a peer is claimed for."""
 
 
 def beside(first: Row, others: Sequence[Row]) -> str:
     """`eager 2.19, compiled 1.18`: times over that of the first, of each variant its best."""
     names = dict.fromkeys(row.variant for row in others)
     best = [row for name in names if (row := targets.best(others, (name,)))]
-    ratios = sorted((targets.against(first, row)[1], row.variant) for row in best)
-    return ", ".join(f"`{variant}` {ratio:.2f}" for ratio, variant in ratios)
+    ratios = sorted(
+        (standing.over(first, row)[1], row.variant, standing.besides(row)) for row in best
+    )
+    return ", ".join(f"`{variant}` {ratio:.2f}{besides}" for ratio, variant, besides in ratios)
+
+
+# ---- what a file says of the idea --------------------------------------------------------------
+
+STANDS_FOR = {"split": "parts"}
+"""A version whose kernels have another name: the first of them says the idea."""
+ENTRY = re.compile(r"(?:assay::)?([\w*]+(?:,\s[\w*]+)*)(?:\s{2,}(\S.*))?")
+"""`softmax_parts, softmax_write` and what stands behind, after two spaces or on the next lines."""
+NO_ENTRY = ("shapes", "bytes", "FLOPs")
+BEHIND = re.compile(r"\b(?:in|by) (?:Triton|Numba)\b(?!'s)[,:.]? ?(.*)|\bby (Triton's .*)")
 
 
 def idea(op: str, variant: str) -> str:
-    """What the first lines of a variant's source say of the kernel of that name; else empty."""
+    """What the opening of a variant's file says of its kernel, or of all in it; else empty."""
     try:
         found = next(v for v in load_op(parse(op), op).variants if v.name == variant)
     except (AssayError, StopIteration):
         return ""  # a row of an operator or a variant that the library no longer has
     if found.source is None:
-        return ""
-    return of_header(found.source.read_text(), f"{op}_{variant.partition('/')[2]}")
+        file = module_of(op, found)
+        return of_module(file) if file else ""
+    source = found.source.with_suffix(".cu")
+    source = source if source.is_file() else found.source
+    return of_header(source.read_text(), names_of(op, found))
 
 
-def of_header(text: str, name: str) -> str:
-    """The words behind a name in the comment that opens a source, lines that go on among them."""
-    words: list[str] = []
+def names_of(op: str, variant: Variant) -> list[str]:
+    """Names that a header may call a variant by: the kernel's, then those that it launches."""
+    tail = variant.name.partition("/")[2]
+    names = [f"{op}_{tail}", f"{op}_{STANDS_FOR[tail]}"] if tail in STANDS_FOR else []
+    names += [f"{op}_{tail}"] if tail else [op]
+    names += re.findall(r"\[f?\"(\w+)", inspect.getsource(variant.function))
+    return [*names, tail] if tail else names
+
+
+def of_header(text: str, names: Sequence[str]) -> str:
+    """The words behind the first of the names in the comment that opens a source.
+
+    Else of the paragraph that says the idea; else what the first sentence says behind a colon.
+    """
+    lines = opening(text)
+    told = list(entries(lines))
+    for name in names:
+        for number, (heads, words) in enumerate(told):
+            own, *others = re.split(r"; (?=[a-z]+_\w+ the same )", words)
+            if any(means(head, name) for head in heads) or own.startswith(f"{name}: "):
+                if own.startswith("the same") and number:
+                    return f"{told[number - 1][1].rstrip('.')}; {own}".replace("; the same;", ";")
+                return own.removeprefix(f"{name}: ")
+            for other in others:
+                if other.startswith(f"{name} "):
+                    return f"{own}; {other.removeprefix(f'{name} ')}"
+    said = paragraphs_of(lines)
+    for each in said:
+        if each.startswith("The idea: "):
+            return sentence(each.removeprefix("The idea: "))
+    first = said[0] if said else ""
+    return sentence(first.rpartition(": ")[2]) if ": " in first else ""
+
+
+def opening(text: str) -> list[str]:
+    """The comment that a source begins with, without its slashes."""
+    lines = []
     for line in text.splitlines():
         if not line.startswith("//"):
             break
-        begins = re.match(
-            rf"//\s+(?:[\w, ]*,\s)?{re.escape(name)}(?:,[\w, ]*?)?\s{{2,}}(\S.*)", line
-        )
-        if begins:
-            words = [begins.group(1)]
-        elif words and re.match(r"//\s{10,}\S", line):
-            words.append(line[2:].strip())
-        elif words:
-            break
-    return " ".join(words)
+        lines.append(line[2:].removeprefix(" ").rstrip())
+    return lines
+
+
+def entries(lines: Sequence[str]) -> Iterator[tuple[list[str], str]]:
+    """Names, and the words behind them: those of a line, and of lines below that are set in."""
+    heads: list[str] = []
+    words: list[str] = []
+    for line in [*lines, ""]:
+        if line.startswith("   ") and heads:
+            words.append(line.strip())
+            continue
+        if words:
+            yield heads, plainly(" ".join(words))
+        heads, words = [], []
+        begins = ENTRY.fullmatch(line)
+        if begins and begins[1] not in NO_ENTRY and ("_" in begins[1] or begins[2]):
+            heads = begins[1].split(", ")
+            words = [begins[2]] if begins[2] else []
+
+
+def plainly(words: str) -> str:
+    """`vectorised: one thread` of `vectorised (elementwise.cuh has it): one thread`, and without
+    further sentences that send to another file."""
+    first, *more = re.split(r"(?<=\.) ", re.sub(r"^(\w+) \([^)]*\): ", r"\1: ", words))
+    return " ".join([first, *(each for each in more if not re.search(r"\.cuh?\b", each))])
+
+
+def means(head: str, name: str) -> bool:
+    """Whether `_grad_parts` or `*_naive` in a header is the kernel of that name; or `map1_naive` of
+    the name `naive`."""
+    if head.startswith(("_", "*_")):
+        return name.endswith(head.removeprefix("*"))
+    return head == name or head.endswith(f"_{name}")
+
+
+def paragraphs_of(lines: Sequence[str]) -> list[str]:
+    """The prose: each paragraph as one line."""
+    whole = "\n".join(lines).split("\n\n")
+    return [" ".join(each.split()) for each in whole if each.strip()]
+
+
+def sentence(text: str) -> str:
+    """The first sentence, without its full stop."""
+    return re.split(r"(?<=[a-z)`\]])\.(?:\s|$)", text, maxsplit=1)[0].rstrip(".")
+
+
+def module_of(op: str, variant: Variant) -> Path | None:
+    """The file with a kernel in Triton or Numba, beside the one that launches it."""
+    folder = Path(inspect.unwrap(variant.function).__code__.co_filename).parent
+    files = sorted(folder.glob(f"*_{variant.way}.py"))
+    backwards = "_grad" in op
+    own = [file for file in files if ("_grad_" in file.name) == backwards]
+    return next(iter(own or files), None)
+
+
+def of_module(file: Path) -> str:
+    """What a module's docstring says behind `in Triton`; with the next paragraph if that is
+    little. Where it names another file, which has the kernel, what that says."""
+    said = paragraphs_of((ast.get_docstring(ast.parse(file.read_text())) or "").splitlines())
+    if not said:
+        return ""
+    elsewhere = re.search(r"what (\.\./\w+\.py) maps", said[0])
+    if elsewhere:
+        return of_module(file.parent / elsewhere[1])
+    behind = BEHIND.search(said[0])
+    words = sentence(behind[1] or behind[2] or "") if behind else ""
+    words = "" if words.startswith("and ") else words
+    if len(words.split()) > 3 or len(said) < 2 or said[1].startswith(NO_ENTRY):
+        return words
+    more = sentence(said[1])
+    return f"{words}: {more[0].lower()}{more[1:]}" if words else more

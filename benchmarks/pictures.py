@@ -18,7 +18,7 @@ from pathlib import Path
 
 from assay.rows import read
 from assay.types import Machine, Row
-from benchmarks import targets
+from benchmarks import standing, targets
 from benchmarks.first_operators import RESULTS, card
 from benchmarks.paragraphs import paragraph
 
@@ -37,8 +37,11 @@ COLOURS = {
     "library/quack": "#d37295",
     "numba": "#76b7b2",
     "extension": "#edc948",
+    "extension/cub": "#9c755f",
 }
 CEILING = "the copy beside"
+LEAST_SPAN = 2.0
+"""Powers of two that the axis of bytes spans at least: rows of other lengths can be as many."""
 Point = tuple[float, float]
 
 
@@ -62,13 +65,15 @@ def svg(op: str, dtype: str, rows: Sequence[Row], where: str) -> str:
     lines = series(rows)
     points = [point for line in lines.values() for point in line]
     low, high = (math.log2(f(x for x, _ in points)) for f in (min, max))
+    more = max(0.0, LEAST_SPAN - (high - low)) / 2
+    low, high = low - more, high + more
     top = 1.1 * max(y for _, y in points)
 
     def place(point: Point) -> str:
-        x = (math.log2(point[0]) - low) / (high - low) if high > low else 0.5
+        x = (math.log2(point[0]) - low) / (high - low)
         return f"{LEFT + x * WIDTH:.1f},{TOP + (1 - point[1] / top) * HEIGHT:.1f}"
 
-    title = f"{op}, {dtype}, {where}: GB/s over the bytes of a call, cold L2"
+    title = f"{', '.join(filter(None, (op, dtype, where)))}: GB/s over the bytes of a call, cold L2"
     parts = [_text(LEFT, TOP - 18, title), *_axes(low, high, top)]
     for number, (name, line) in enumerate(lines.items()):
         colour = "#e15759" if name == CEILING else COLOURS.get(name, "#9c755f")
@@ -96,7 +101,7 @@ def _axes(low: float, high: float, top: float) -> Iterator[str]:
         yield _text(4, y + 4, f"{number * step / 1e9:,.0f}")
     apart = max(1, math.ceil((high - low) / 8))
     for power in range(math.ceil(low), math.floor(high) + 1, apart):
-        x = LEFT + ((power - low) / (high - low) if high > low else 0.5) * WIDTH
+        x = LEFT + (power - low) / (high - low) * WIDTH
         yield f'<path d="M{x:.1f} {TOP}v{HEIGHT}" stroke="#eee"/>'
         yield _text(x - 16, TOP + HEIGHT + 18, _bytes(power))
 
@@ -117,6 +122,7 @@ def page(files: Sequence[Path]) -> Iterator[str]:
     yield ""
     yield "Made by `python -m benchmarks.pictures` of rows under `benchmarks/results/`. GB/s: the"
     yield "bytes that a call must move over its time, cold L2. Of each way the fastest version."
+    yield "What is seen of a target is a peer's time over ours, or our rate over another."
     for machine, rows in machines(files):
         name = machine.gpus[0].name if machine.gpus else machine.cpu
         yield f"\n## {name}\n"
@@ -124,11 +130,18 @@ def page(files: Sequence[Path]) -> Iterator[str]:
             "Versions: " + ", ".join(f"{n} {v}" for n, v in sorted(machine.versions.items())) + "."
         )
         yield from of_targets(rows)
-        for op, dtype in each(rows):
-            told = paragraph(some(rows, op, dtype))
-            yield from ("", told) if told else ()
-        for op, dtype, file in drawn(machine, rows, FOLDER):
-            yield f"\n![{op} {dtype} on {name}](pictures/{file.name})"
+        if standing.lines_of(RESULTS / card(machine)):
+            yield from ("", *(f"-{line[1:]}" for line in standing.host(RESULTS / card(machine))))
+        yield from of_losses(rows)
+        shown = {(op, dtype): file for op, dtype, file in drawn(machine, rows, FOLDER)}
+        for op in dict.fromkeys(op for op, _ in each(rows)):
+            yield f"\n### {op}"
+            for _, dtype in (one for one in each(rows) if one[0] == op):
+                told = paragraph(some(rows, op, dtype))
+                yield from ("", told) if told else ()
+                if (op, dtype) in shown:
+                    titled = " ".join(filter(None, (op, dtype)))
+                    yield f"\n![{titled} on {name}](pictures/{shown[op, dtype].name})"
 
 
 def each(rows: Sequence[Row]) -> list[tuple[str, str]]:
@@ -149,23 +162,42 @@ def drawn(machine: Machine, rows: Sequence[Row], folder: Path) -> Iterator[tuple
         mine = some(rows, op, dtype)
         if len({x for line in series(mine).values() for x, _ in line}) < 2:
             continue  # a single size is no line
-        file = folder / f"{card(machine)}_{op}_{dtype}.svg"
+        file = folder / f"{'_'.join(filter(None, (card(machine), op, dtype)))}.svg"
         file.write_text(svg(op, dtype, mine, name))
         yield op, dtype, file
 
 
 def of_targets(rows: Sequence[Row]) -> Iterator[str]:
-    """A table: what must be, what was seen."""
-    found = [each for each in targets.answers(rows) if each[2] is not None]
+    """A table: what must be, what was seen, of several cases the worst too."""
+    found = [answer for answer in targets.answers(rows) if answer.cases]
     if not found:
         yield "\nNo row of a target was timed on it yet."
         return
-    yield "\n| target | must | seen (95 % interval) | cases | |"
-    yield "|---|---|---|---|---|"
-    for target, count, interval, word in found:
-        assert interval is not None
-        shown = "{1:.3f} ({0:.3f} to {2:.3f})".format(*interval)
-        yield f"| {target.number}: {target.what} | {target.must:g} | {shown} | {count} | {word} |"
+    yield "\n| target | must | | stretch | | seen (95 % interval) | cases | the worst of them |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for answer in found:
+        target, count = answer.target, len(answer.cases)
+        assert answer.whole is not None
+        label, interval = answer.worst
+        worst = f"{targets.shown(interval)} {label}" if count > 1 else ""
+        must, stretch = (
+            f"{'' if least is None else f'{least:g}'} | {said}"
+            for least, said in zip((target.must, target.stretch), answer.words)
+        )
+        asked = f"{target.number}: {target.what} | {must} | {stretch}"
+        yield f"| {asked} | {targets.shown(answer.whole)} | {count} | {worst} |"
+    for number, what, stretch, why in targets.UNMEASURED:
+        yield f"| {number}: {what} | | | {stretch} | not measured: {why} | | | |"
+
+
+def of_losses(rows: Sequence[Row]) -> Iterator[str]:
+    """Every case in which the fastest peer is faster, worst first."""
+    count = standing.compared(rows)
+    if count:
+        found = standing.losses(rows)
+        yield f"\nThe fastest peer is faster than ours in {len(found)} of {count} cases:"
+        yield ""
+        yield from (f"- {loss.text}" for loss in found)
 
 
 def machines(files: Sequence[Path]) -> Iterator[tuple[Machine, list[Row]]]:
@@ -196,7 +228,11 @@ def main() -> None:
                 print(file)
         return
     kept = [p for folder in sorted(RESULTS.iterdir()) for n in FILES if (p := folder / n).is_file()]
-    PAGE.write_text("\n".join(page(given.files or kept)) + "\n")
+    lines = list(page(given.files or kept))
+    PAGE.write_text("\n".join(lines) + "\n")
+    for file in FOLDER.glob("*.svg"):
+        if not any(f"({FOLDER.name}/{file.name})" in line for line in lines):
+            file.unlink()  # of rows that there are no more
     print(f"{PAGE}; pictures in {FOLDER}")
 
 

@@ -1,8 +1,10 @@
-"""The gallery's targets as arithmetic over rows, and its pictures, on small rows that are made."""
+"""The gallery's sweep, its targets as arithmetic over rows, and its pictures; rows are made."""
 
 from __future__ import annotations
 
+import importlib
 import re
+import subprocess
 import sys
 import time
 import xml.etree.ElementTree
@@ -14,12 +16,16 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from assay.op import Op, cost, ops_in
 from assay.session import Stopped
+from assay.target import TOGETHER, library, load_op, parse
 from assay.types import Case, Row, Share, Timing, replace
-from benchmarks import paragraphs, pictures, targets
+from benchmarks import gallery, paragraphs, pictures, standing, sweep, targets
+from benchmarks.first_operators import RESULTS
 from benchmarks.gallery import Turns, whole
 from benchmarks.sweep import SWEEP
 
+ROOT = Path(__file__).parent.parent
 GOLDEN = Path(__file__).parent / "golden" / "gallery.svg"
 
 
@@ -51,9 +57,15 @@ def row(op: str, variant: str, seconds: float, schedule: str = "s", **values: ob
     )
 
 
+def answered(rows: list[Row]) -> dict[str, targets.Answer]:
+    """The answer to each target."""
+    return {answer.target.what: answer for answer in targets.answers(rows)}
+
+
 def said(rows: list[Row]) -> dict[str, str]:
-    """The word for each target, without what is still to come."""
-    return {one.what: word.partition(" so far")[0] for one, _, _, word in targets.answers(rows)}
+    """The word for what each target must be, without what is still to come."""
+    found = {what: answer.words[0] for what, answer in answered(rows).items()}
+    return {what: word.partition(" so far")[0] for what, word in found.items() if word}
 
 
 def test_a_part_of_the_sweep_says_so() -> None:
@@ -63,7 +75,7 @@ def test_a_part_of_the_sweep_says_so() -> None:
         for dtype in ("float32", "bfloat16")
         for way, seconds in (("cuda/held", 1e-4), ("compiled", 2e-4))
     ]
-    found = {one.what: word for one, _, _, word in targets.answers(part)}
+    found = {what: answer.words[0] for what, answer in answered(part).items()}
     whole = "softmax over compile, geometric mean"
     assert found[whole] == "met so far, 10 cases to come"
     assert found["softmax float32 8192 x 8192 over best torch"] == "met"
@@ -88,6 +100,28 @@ def test_a_target_is_held_against_the_fastest_peer(torch: float, word: str) -> N
     assert found["softmax float32 8192 x 8192 over best torch"] == "not measured"
 
 
+@pytest.mark.parametrize(
+    ("torch", "word"), [(2.3e-4, "met"), (1.9e-4, "not met"), (2.2e-4, "cannot tell")]
+)
+def test_the_stretch_stands_beside_what_must_be(torch: float, word: str) -> None:
+    rows = [row("softmax", "cuda/held", 1e-4, **SQUARE), row("softmax", "eager", torch, **SQUARE)]
+    answer = answered(rows)["softmax bfloat16 8192 x 8192 over best torch"]
+    assert answer.words == ("met", word)
+    (line,) = (one for one in targets.table(rows) if "bfloat16 8192 x 8192" in one)
+    assert line.endswith(f", must 1.8: met, stretch 2.2: {word}")
+    table = "\n".join(pictures.of_targets(rows))
+    assert f"over best torch | 1.8 | met | 2.2 | {word} |" in table
+
+
+def test_what_no_row_can_answer_has_a_reason() -> None:
+    lines = "\n".join(targets.table([]))
+    for what in ("sum of (128, 4096, 4095)", "rmsnorm over the channels"):
+        assert re.search(rf"{re.escape(what)}.*: -, stretch .*: not measured: \w", lines)
+    only = [one for one in targets.TARGETS if one.must is None]
+    assert {one.number for one in only} == {2, 3}
+    assert all(one.stretch for one in only)
+
+
 def test_the_worst_case_is_not_hidden_by_the_mean() -> None:
     rows = []
     for n, ours in ((4096, 1.0e-4), (256, 2.2e-4)):
@@ -99,6 +133,95 @@ def test_the_worst_case_is_not_hidden_by_the_mean() -> None:
     found = said(rows)
     assert found["softmax over compile, geometric mean"] == "met"
     assert found["softmax, worst case over any peer"] == "missed"
+    answer = answered(rows)["softmax over compile, geometric mean"]
+    assert answer.worst[0] == "softmax rows=32768 n=256 dtype=float32"
+    assert answer.worst[1][1] == pytest.approx(2 / 2.2, rel=1e-3)
+    (line,) = (one for one in targets.table(rows) if "over compile, geometric" in one)
+    assert ", worst softmax rows=32768 n=256 dtype=float32 0.909 (" in line
+    assert any("| 0.909 (" in one for one in pictures.of_targets(rows))
+
+
+def test_what_a_peer_wins_is_listed_worst_first() -> None:
+    rows = []
+    for n, ours in ((4096, 1.05e-4), (256, 2.2e-4), (512, 0.9e-4), (1024, 1.0e-4)):
+        values = {"rows": 7, "n": n, "dtype": "float32"}
+        rows += [
+            row("softmax", "triton", 2 * ours, str(n), **values),
+            row("softmax", "cuda/held", ours, str(n), **values),
+            row("softmax", "numba", 1e-5, str(n), **values),  # no peer
+            row("softmax", "eager", 1.5e-4 if n != 256 else 2.1e-4, str(n), **values),
+            row("softmax", "library/liger", 1.0e-4 if n != 256 else 3e-4, str(n), **values),
+        ]
+    found = standing.losses(rows)
+    assert [(loss.ours.case.values["n"], loss.peer.variant) for loss in found] == [
+        *((4096, "library/liger"), (256, "eager"))
+    ]
+    assert found[0].interval[1] == pytest.approx(1 / 1.05, rel=2e-3)
+    lines = list(standing.lost(rows))
+    assert lines[0] == "losses to the fastest peer: 2 of 4 cases"
+    assert re.fullmatch(
+        r"  0\.95\d \(0\.\d+ to 0\.\d+\) softmax rows=7 n=4096 dtype=float32: "
+        r"`cuda/held` 105 us, `library/liger` 100 us",
+        lines[1],
+    )
+    assert list(gallery.report(rows, Path("no such folder")))[-2:] == lines[1:]
+    assert any(loss in one for one in pictures.of_losses(rows) for loss in (lines[1].strip(),))
+    assert not standing.losses([replace(one, device="cpu") for one in rows])
+
+
+def test_a_cast_of_a_peers_answer_is_told_beside_its_time() -> None:
+    """QuACK's loss is float32: in bfloat16 a kernel of torch's rounds it."""
+    for dtype in ("float32", "bfloat16"):
+        values = {"rows": 7, "n": 8, "dtype": dtype}
+        ours = row("cross_entropy", "cuda/held", 1e-4, **values)
+        peer = row("cross_entropy", "library/quack", 0.95e-4, **values)
+        (lost,) = [loss.text for loss in standing.losses([ours, peer])]
+        listed = "\n".join(gallery.lines([ours, peer]))
+        for text in (lost, listed):
+            assert (", a cast in it" in text) == (dtype == "bfloat16")
+    names = {name for part in SWEEP for name in (part.op,)}
+    assert {op for op, _ in sweep.CASTS} <= names
+
+
+def test_a_report_says_which_clock_each_operator_was_timed_with() -> None:
+    rows = [
+        row("softmax", variant, 1e-4, rows=7, n=8, dtype=dtype)
+        for variant in ("cuda/held", "compiled", "eager")
+        for dtype in ("float32", "bfloat16")
+    ]
+    by_events = [
+        replace(one, timing=replace(one.timing, method="events", kernels=kernels))
+        for one, kernels in zip(rows[2:4], (3, 5))
+    ]
+    lines = list(standing.clocks([*rows[:2], *by_events, *rows[4:]]))
+    assert lines[1:] == ["  softmax: 4 of 6 by CUPTI; 2 by events: compiled (3 to 5 kernels)"]
+    assert lines[0] in list(gallery.report(rows, Path("no such folder")))
+
+
+def test_the_host_has_a_place_in_the_report(tmp_path: Path) -> None:
+    (line, more) = standing.host(tmp_path)
+    assert "not measured: no host.jsonl" in line
+    assert "Triton's and Numba's" in more
+    text = "  target 15: {} (cuda/held, the usual one: x; native): 7.4 us, eager 9.9 us: {} x, must"
+    said = [("softmax, current stream", "0.73 (0.70 to 0.78)"), ("square", "0.45 (0.44 to 0.46)")]
+    (tmp_path / "host.txt").write_text("\n".join(text.format(*one) for one in said))
+    (line, _) = standing.host(tmp_path)
+    assert "2 calls: 0.45 to 0.73, worst softmax, current stream 0.73 (0.70 to 0.78)" in line
+    assert line.endswith("at most 1: met, stretch 0.5: not met")
+
+
+def test_what_did_not_run_is_told_once() -> None:
+    rows = [
+        replace(
+            row("softmax", "library/quack", 1e-4, rows=7, n=n, dtype="float32"),
+            outcome="absent",
+            word="not run",
+            reason="not here",
+            timing=None,
+        )
+        for n in (8, 9)
+    ]
+    assert list(gallery.lines(rows)) == ["  softmax library/quack 2 cases: not run: not here"]
 
 
 def test_a_rate_is_held_against_the_copy_of_its_schedule() -> None:
@@ -130,6 +253,132 @@ def test_no_case_outside_of_the_sweep_counts() -> None:
     values = {"rows": 8192, "n": 8193, "dtype": "float32"}
     rows = [row("softmax", "cuda/held", 1e-4, **values), row("softmax", "compiled", 2e-4, **values)]
     assert set(said(rows).values()) == {"not measured"}
+
+
+def library_ops() -> list[Op]:
+    """Every operator and gradient of the library."""
+    modules = dict.fromkeys(TOGETHER.get(name, name) for name in library())
+    return [op for m in modules for op in ops_in(importlib.import_module(f"assay.ops.{m}"))]
+
+
+KERNELS = ("cuda", "triton", "numba", "extension")
+
+
+def test_the_sweep_has_every_operator_and_every_gradient_with_kernels() -> None:
+    """Two sizes at least, from what an L2 of 60 MiB holds to more than that; bfloat16 too."""
+    parts = {part.op: part for part in SWEEP}
+    assert len(parts) == len(SWEEP), "one part an operator"
+    no_bfloat16 = set()
+    for op in library_ops():
+        ways = {variant.way for variant in op.variants} & {*KERNELS}
+        if not ways:
+            assert op.of is not None, f"{op.name} has no kernel"
+            assert op.name not in parts
+            continue
+        part = parts.pop(op.name)
+        names = {variant.name for variant in op.variants}
+        assert set(part.ours) <= names, op.name
+        assert {name.partition("/")[0] for name in part.ours} >= ways - {"extension"}, op.name
+        by_dtype: dict[object, list[int]] = {}
+        for case in part.cases:
+            moved = cost(op, "bytes", Case(case)) or 0
+            by_dtype.setdefault(case.get("dtype"), []).append(moved)
+        single = by_dtype.get("float32") or by_dtype[None]
+        assert len(single) >= 2, op.name
+        if op.bytes is not None:
+            # 32,768 rows of 256, the least of softmax, are just more than it holds.
+            assert min(single) <= 64 << 20, op.name
+            assert max(single) > 60 << 20, op.name
+        if "bfloat16" not in by_dtype:
+            no_bfloat16.add(op.name)
+    assert not parts
+    assert no_bfloat16 == {"hello", "philox", "histogram", "counters", "float_counters"}
+    assert all("extension" in p.ours for p in SWEEP if p.op in ("square", "polynomial"))
+
+
+def test_a_part_of_the_sweep_is_asked_for_by_operators_and_groups() -> None:
+    assert sweep.chosen("") == list(SWEEP)
+    assert [part.op for part in sweep.chosen("gelu,softmax")] == ["softmax", "gelu"]
+    chosen = sweep.chosen("activations,softmax")
+    assert {part.group for part in chosen} == {"targets", "activations"}
+    assert len(chosen) == 15
+    with pytest.raises(ValueError, match=r"no_such: no operator of the sweep, nor one of targets"):
+        sweep.chosen("no_such")
+    beside = {g: sum(part.group == g for part in SWEEP) for g in sweep.GROUPS}
+    assert max(beside.values()) <= 16, "two candidates of each have 16 cores"
+
+
+def test_groups_that_come_too_late_are_told_of() -> None:
+    groups = [Turns(["a", "b"], time.monotonic()), Turns(["c"], time.monotonic())]
+    for name in ("a", "b"):
+        groups[0].over(name)
+    gallery.stop(groups)
+    assert [group.cut for group in groups] == [set(), {"c"}]
+    with pytest.raises(Stopped):
+        groups[1].take(None)  # type: ignore[arg-type]
+
+
+def test_the_operators_of_targets_have_a_row_of_each_library() -> None:
+    from benchmarks import peers
+
+    for part in SWEEP:
+        op = peers.OPS[part.op]
+        variants = {variant.name: variant for variant in op.variants}
+        assert "compiled/max_autotune" in variants
+        assert getattr(peers, part.op) is op
+        assert [case.values for case in op.cases] == list(part.cases)
+        if part.group == "targets":
+            assert {"library/liger", "library/quack"} <= {*variants}, part.op
+    quack = peers.OPS["vecadd"].find("library/quack")
+    assert quack.when is not None
+    assert quack.when() == "QuACK has no vecadd"
+    assert peers.fits_liger(65_536) is True
+    assert "65,536" in str(peers.fits_liger(65_537))
+    assert peers.fits_quack(1 << 19) is True
+    assert "QuACK" in str(peers.fits_quack(1 << 22))
+    # What an operator changes in place is known for what its reference returns.
+    changed = peers.OPS["shift_left"]
+    tuned = changed.find("compiled/max_autotune").function
+    assert vars(tuned)["_torchdynamo_orig_callable"] is changed.reference
+    assert load_op(parse("softmax"), "softmax").cases != peers.OPS["softmax"].cases
+
+
+def test_a_statistic_is_what_a_forward_keeps() -> None:
+    import torch
+
+    from benchmarks import peers
+
+    x = torch.randn(5, 33, generator=torch.Generator().manual_seed(0))
+    _, mean, rstd = torch.native_layer_norm(x, [33], None, None, 1e-5)
+    ours = peers.layernorm_statistics(x)
+    torch.testing.assert_close(ours, (mean[:, 0], rstd[:, 0]))
+    want = torch.rsqrt(x.square().mean(-1) + 1e-6)
+    torch.testing.assert_close(peers.rmsnorm_statistics(x), want)
+    assert peers.log_of_sum(x.to(torch.bfloat16)).dtype is torch.float32
+
+
+@pytest.mark.full
+def test_a_session_is_opened_without_what_can_not_be_imported_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    for name, told in (("benchmarks.loaded", False), ("benchmarks.no_such", True)):
+        monkeypatch.setattr(gallery, "LOADED", name)
+        with gallery.opened(tmp_path) as session:
+            assert session.machine().cores
+        assert ("can't be imported ahead" in capsys.readouterr().out) == told
+
+
+@pytest.mark.full
+def test_a_process_that_compiles_nothing_does_not_import_inductor() -> None:
+    """It takes seconds, and every kernel of every operator is judged in a process of its own."""
+    code = (
+        "import os, sys; os.environ.pop('TORCHINDUCTOR_COMPILE_THREADS', None); "
+        "import benchmarks.peers; assert 'torch._inductor' not in sys.modules; "
+        "benchmarks.peers.untold(); import torch._inductor.config as c; "
+        "assert not c.autotune_local_cache"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
 def test_every_target_speaks_of_cases_that_the_sweep_has() -> None:
@@ -208,21 +457,73 @@ def test_a_paragraph_says_what_is_fastest_by_which_idea_and_beside_whom() -> Non
     assert paragraphs.paragraph([replace(one, bytes=1000) for one in rows]) == ""
 
 
-def test_the_idea_of_a_kernel_is_what_its_file_says() -> None:
-    header = (
-        "// y = f(x).\n//\n// op_one, op_two   both of them,\n//                  over two lines\n"
-        "// op_three  a third\n//\n// bytes   8\nop_four  not here\n"
-    )
-    for name, idea in (
+HEADER = """\
+// y = f(x), in steps: one after the other.
+//
+// op_one, op_two   both of them,
+//                  over two lines
+// op_three  a third
+// op_four, _grad_four
+//           the same; but later. What it costs, other.cu shows.
+// *_five    a star; op_six the same in shared memory
+// assay::map1  wide (include/x.cuh has it): many at once
+//
+// bytes   8
+op_seven  not here
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "idea"),
+    [
         ("op_one", "both of them, over two lines"),
         ("op_two", "both of them, over two lines"),
         ("op_three", "a third"),
-        ("op_four", ""),
-        ("op", ""),
+        ("op_four", "a third; but later."),
+        ("op_grad_four", "a third; but later."),
+        ("op_five", "a star"),
+        ("op_six", "a star; the same in shared memory"),
+        ("wide", "many at once"),
+        ("op_seven", "one after the other"),
+    ],
+)
+def test_the_idea_of_a_kernel_is_what_its_file_says(name: str, idea: str) -> None:
+    assert paragraphs.of_header(HEADER, [name]) == idea
+    assert paragraphs.of_header(HEADER, ["op", name]) == idea, "the first that it knows"
+
+
+def test_without_a_name_the_idea_is_what_the_opening_says(tmp_path: Path) -> None:
+    said = "// y = x.\n//\n// The idea: one a thread. More.\n//\n// bytes   8\n"
+    assert paragraphs.of_header(said, ["op"]) == "one a thread"
+    assert paragraphs.of_header("// y = x.\n", ["op"]) == ""
+    (tmp_path / "other.py").write_text('"""y = F(a) in Triton: one program for BLOCK."""')
+    (tmp_path / "op").mkdir()
+    for text, idea in (
+        ("y in Triton: one program a row.", "one program a row"),
+        ("y, in Triton.\n\nA lane an element. More.", "A lane an element"),
+        ("y in Numba by halves.\n\nA block a row.", "by halves: a block a row"),
+        ("y in Triton, and its gradient.\n\nA lane each.", "A lane each"),
+        ("y by Triton's own way of doing it.", "Triton's own way of doing it"),
+        ("y in Triton: what ../other.py maps over it.", "one program for BLOCK"),
+        ("y in Triton.\n\nshapes  n", ""),
     ):
-        assert paragraphs.of_header(header, name) == idea
+        file = tmp_path / "op" / "op_triton.py"
+        file.write_text(f'"""{text}"""')
+        assert paragraphs.of_module(file) == idea
     assert paragraphs.idea("softmax", "no/such") == ""
     assert paragraphs.idea("no_such_operator", "cuda/held") == ""
+
+
+def test_every_kernel_that_is_timed_has_an_idea_to_quote() -> None:
+    swept = {(part.op, variant) for part in SWEEP for variant in part.ours}
+    kept = [path for name in pictures.FILES for path in sorted(RESULTS.glob(f"*/{name}"))]
+    rows = [one for path in kept for one in gallery.read(path) if one.timing]
+    seen = {(one.op, one.variant) for one in rows if one.way in KERNELS}
+    seen = {one for one in seen if one[1] not in sweep.PEERS}
+    assert len(seen) > 30
+    found = {one: paragraphs.idea(*one) for one in sorted(swept | seen)}
+    assert not [one for one, idea in found.items() if len(idea) < 12], "no idea"
+    assert not [idea for idea in found.values() if idea[0] in ",.:;'"]
 
 
 def test_a_sweep_goes_on_with_operators_that_are_not_whole() -> None:
