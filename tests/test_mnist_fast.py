@@ -12,6 +12,11 @@ from assay.mnist import agreement, data
 from assay.mnist.fast import kernels, rounded
 from assay.mnist.fast.network import Fast
 from assay.mnist.fast.step import PARAMETERS, Digits, Step, flattened, grids, loaded, views
+from assay.mnist.layers.batchnorm2d import batchnorm2d
+from assay.mnist.layers.conv2d import conv2d
+from assay.mnist.layers.maxpool2d import maxpool2d
+from assay.mnist.layers.relu import relu
+from assay.mnist.layers.training import loaded as batch_of
 from assay.mnist.model import Parameters, Sizes, initial
 from assay.simt import Watch, load
 from assay.ways import DEFAULT_ARCH
@@ -28,14 +33,25 @@ def few() -> tuple[torch.Tensor, torch.Tensor]:
     return torch.from_numpy(images.copy()), torch.from_numpy(labels.copy())
 
 
-@pytest.fixture(scope="module")
-def in_cpp() -> None:
-    """All kernels made into C++, two at a time: nearly all of what these tests take."""
+def made_in_cpp(names: tuple[str, ...]) -> None:
+    """Two kernels at a time: nearly all of what these tests take."""
     built = kernels.built(DEFAULT_ARCH)
     text = built.ptx.read_text()
     with ThreadPoolExecutor(2) as pool:
-        made = list(pool.map(lambda name: load(text, built.lowered[name]), kernels.NAMES))
-    assert len(made) == len(kernels.NAMES)
+        made = list(pool.map(lambda name: load(text, built.lowered[name]), names))
+    assert len(made) == len(names)
+
+
+@pytest.fixture(scope="module")
+def in_cpp() -> None:
+    """All kernels made into C++."""
+    made_in_cpp(kernels.NAMES)
+
+
+@pytest.fixture(scope="module")
+def forward_in_cpp() -> None:
+    """Those of the forward."""
+    made_in_cpp(kernels.NAMES[:4])
 
 
 def started(hostile: bool) -> Parameters:
@@ -60,6 +76,44 @@ def made(parameters: Parameters, batch: int, processors: int) -> tuple[Step, tor
     flat = flattened(parameters, "cpu")
     gradients = torch.full_like(flat, torch.nan)
     return Step(handle, flat, gradients, batch, processors), gradients, watch
+
+
+def chain(parameters: Parameters, x: torch.Tensor) -> torch.Tensor:
+    """conv, batchnorm, relu and pool twice, layer by layer, with operands rounded as by kernels."""
+    p = {name: value.double() for name, value in parameters.items()}
+    for i in ("1", "2"):
+        x = conv2d.reference(x, rounded.rounded(p[f"conv{i}.weight"]), p[f"conv{i}.bias"])
+        x = batchnorm2d.reference(x, p[f"bn{i}.weight"], p[f"bn{i}.bias"])
+        x = maxpool2d.reference(relu.reference(x))
+        x = rounded.rounded(x) if i == "1" else x
+    return x
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("forward_in_cpp")
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("batch", "processors", "hostile"), [(7, 2, True), (33, 3, False)])
+def test_fused_conv_batchnorm_relu_and_pool_are_the_chain_of_layers(
+    few, batch, processors, hostile
+):
+    """`second_conv` has a whole block of layers and the next up to its pool; with the scale and
+    shift that batchnorm is folded into, its result is the second block's."""
+    parameters = started(hostile)
+    step, _, watch = made(parameters, batch, processors)
+    order = order_of(1, batch)
+    now = torch.zeros(1, dtype=torch.int32)
+    step.forward(Digits(*few, order, batch), now, train=False)
+    assert not watch.faults
+    x, _ = batch_of(*few, order, torch.ones(1))
+    right = chain(parameters, rounded.rounded(x))
+    assert right.shape == (batch, 32, 7, 7)
+    scale, shift = step.known2[:32, None, None], step.known2[32:64, None, None]
+    found = torch.relu(step.m.view(right.shape) * scale + shift)
+    off = (found.double() - right).abs()
+    assert float(off.mean()) < 1e-6
+    assert float(off.max()) < 1e-3, "a tie that was rounded the other way"
+    if hostile:
+        assert float(scale.min()) < 0, "where the smallest of a window is the pooled one"
 
 
 @pytest.mark.gallery
