@@ -31,7 +31,7 @@ GELU = f"{FUNCTIONS}:gelu"
 pytest.importorskip("triton")
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_gelu_becomes_a_file_that_passes_check(
     session: Session, judge: Callable[..., list[Row]], tmp_path: Path
 ) -> None:

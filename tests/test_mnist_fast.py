@@ -89,7 +89,7 @@ def chain(parameters: Parameters, x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 @pytest.mark.usefixtures("forward_in_cpp")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("batch", "processors", "hostile"), [(7, 2, True), (33, 3, False)])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tiers import tier
+
 from assay.mnist.model import LAYERS, LOSS
 
 MODULES = ("conv2d", "batchnorm2d", "relu", "maxpool2d", "linear", "cross_entropy", "training")
@@ -15,8 +17,9 @@ def test_the_modules_are_those_of_the_network():
     assert used == set(MODULES) - {"training"}
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize(
+    "module", [pytest.param(name, marks=tier(name, (), ("conv2d",))) for name in MODULES]
+)
 def test_a_layer_is_right_on_the_cpu(judge, module):
     rows = judge(f"assay.mnist.layers.{module}", variants=("cpp",))
     names = {"load_batch", "sgd_step"} if module == "training" else {module, f"{module}_grad"}

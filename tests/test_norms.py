@@ -40,7 +40,7 @@ PLANES = {"op": "batchnorm2d", "first": ":, :, 0, 0", "case": "b=3, c=6, h=14, w
     [
         pytest.param(
             {**PLANES, "given": "made", "direction": "forward", "launcher": "by_cuda"},
-            marks=pytest.mark.full,
+            marks=pytest.mark.gallery,
         ),
         pytest.param(
             {

@@ -55,7 +55,7 @@ LENGTHS = "n=256:12672:128 dtype=float32"
 @pytest.mark.parametrize(
     "variant",
     [
-        pytest.param(name, marks=tier(name, (), ("triton",)))
+        pytest.param(name, marks=tier(name, (), ("triton", "cuda/two_dimensions")))
         for name in ("cpp", "triton", "cuda/two_dimensions")
     ],
 )
@@ -144,10 +144,15 @@ def of_the_notes(x):
 '''
 
 
+WIDER = {f"{op} {d}" for op in ("gelu", "gelu_tanh") for d in ("float32", "bfloat16")}
+WIDER |= {"gelu_tanh float16"}
+"""Left to the gallery's tier."""
+
+
 @pytest.mark.parametrize(
     ("op", "dtype"),
     [
-        pytest.param(op, dtype, marks=tier(dtype, (), ("float32", "bfloat16")))
+        pytest.param(op, dtype, marks=tier(f"{op} {dtype}", (), WIDER))
         for op in ("gelu", "gelu_tanh")
         for dtype in ("float32", "float16", "bfloat16")
     ],

@@ -8,7 +8,7 @@ import importlib.util
 import inspect
 import linecache
 import sys
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -198,12 +198,21 @@ def _import_module(target: Target) -> ModuleType:
         raise _failed(target.text, error) from error
 
 
+class _FromSource(SourceFileLoader):
+    """Compiles the source, whatever bytecode lies beside it: see `processes.server`."""
+
+    def path_stats(self, path: Any) -> Any:
+        raise OSError("no bytecode of what is judged is believed")
+
+
 def _executed(name: str, spec: ModuleSpec | None) -> ModuleType:
     """The module of a spec; one that ends its import by StopImport stays as far as it got."""
     if name in sys.modules:
         return sys.modules[name]
     if spec is None or spec.loader is None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    if type(spec.loader) is SourceFileLoader:
+        spec.loader = _FromSource(spec.loader.name, spec.loader.path)
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     with contextlib.suppress(StopImport):
         spec.loader.exec_module(module)

@@ -147,6 +147,9 @@ def _work(request: dict, data: int, log: int) -> None:
         os.dup2(fd, target)
     os.environ.update(request["env"], ASSAY_CHILD="1")
     sys.path[:0] = [p for p in request["path"] if p not in sys.path]
+    # Python tells sources apart by seconds and size: an edit within a second would be run as the
+    # bytecode of what was there before.
+    sys.dont_write_bytecode = True
     os.chdir(request["folder"])
     code = 0
     channel = Channel(socket.socket(fileno=data))
