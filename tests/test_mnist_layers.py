@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tiers import tier
 
 from assay.mnist.model import LAYERS, LOSS
