@@ -111,14 +111,16 @@ def test_no_shape_reaches_a_kernel_that_is_not_written_for_it(name: str) -> None
         ("cross_entropy", [(6, 5), (4,)]),
         ("layernorm", [(6, 4), (4,), (1,)]),
         ("rmsnorm", [(6, 4), (1,)]),
+        ("float_counters", [(6,), (5,)]),
     ],
 )
 def test_what_eager_would_broadcast_is_refused(name: str, shapes: list[tuple[int, ...]]) -> None:
     inputs = [torch.rand(shape) for shape in shapes]
-    if name == "cross_entropy":
+    if name in ("cross_entropy", "float_counters"):
         inputs[1] = torch.zeros(shapes[1], dtype=torch.int64)
+    more = (3,) if name == "float_counters" else ()
     with pytest.raises((NotSupported, RuntimeError), match=r"has the shape|[Ee]xpected"):
-        getattr(assay.ops, name)(*inputs)
+        getattr(assay.ops, name)(*inputs, *more)
 
 
 def test_dtypes_that_no_case_mixes_are_refused() -> None:

@@ -84,6 +84,7 @@ counters: Op = Op(
     "counters",
     integers,
     integer_inputs,
+    shapes={"x": "n", "slot": "n"},
     flops=lambda n: 9 * n,
     bytes=lambda n, slots: 8 * n + 36 * slots,
     deterministic=True,
@@ -93,6 +94,7 @@ float_counters: Op = Op(
     "float_counters",
     floats,
     float_inputs,
+    shapes={"x": "n", "slot": "n"},
     flops=lambda n: 2 * n,
     bytes=lambda n, slots, dtype: n * (4 + dtype_of(dtype).itemsize),
     # Comparisons lose a NaN; whether a sum of huge values overflows hangs on its order.
