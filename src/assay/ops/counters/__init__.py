@@ -113,11 +113,27 @@ def room(slots):
     return slots <= MOST or f"a block has room for {MOST:,} slots of each kind"
 
 
+def start(k, y, slots):
+    """What each row of counters begins with."""
+    if slots:
+        k["counters_start"](grid=blocks(slots, 256), block=256, shared=0)(y, slots)
+
+
+def start_floats(y):
+    """The same of sums and of largest values."""
+    y[0].zero_()
+    y[1].fill_(-torch.inf)
+
+
+def shared_grid(n):
+    """Few blocks that count much each: every one merges all its slots at the end."""
+    return min(264, blocks(n, 4096))
+
+
 @counters.launcher("cuda/global", source="counters.cu")
 def by_cuda_global(k, y, x, slot, slots):
     n = x.numel()
-    if slots:
-        k["counters_start"](grid=blocks(slots, 256), block=256, shared=0)(y, slots)
+    start(k, y, slots)
     if n:
         k["counters_global"](grid=blocks(n, 256), block=256, shared=0)(y, x, slot, n, slots)
 
@@ -125,19 +141,16 @@ def by_cuda_global(k, y, x, slot, slots):
 @counters.launcher("cuda/privatised", source="counters.cu", when=room)
 def by_cuda_privatised(k, y, x, slot, slots):
     n = x.numel()
-    if slots:
-        k["counters_start"](grid=blocks(slots, 256), block=256, shared=0)(y, slots)
+    start(k, y, slots)
     if n:
-        grid = min(264, blocks(n, 4096))
         kernel = k["counters_privatised"]
-        kernel(grid=grid, block=256, shared=36 * slots)(y, x, slot, n, slots)
+        kernel(grid=shared_grid(n), block=256, shared=36 * slots)(y, x, slot, n, slots)
 
 
 @float_counters.launcher("cuda/global", source="counters.cu")
 def floats_by_cuda(k, y, x, slot, slots):
     n = x.numel()
-    y[0].zero_()
-    y[1].fill_(-torch.inf)
+    start_floats(y)
     if n:
         kernel = k[f"float_counters_global<{k.type(x)}>"]
         kernel(grid=blocks(n, 256), block=256, shared=0)(y, x, slot, n, slots)
@@ -146,12 +159,11 @@ def floats_by_cuda(k, y, x, slot, slots):
 @float_counters.launcher("cuda/privatised", source="counters.cu", when=room)
 def floats_by_cuda_privatised(k, y, x, slot, slots):
     n = x.numel()
-    y[0].zero_()
-    y[1].fill_(-torch.inf)
+    start_floats(y)
     if n:
         kernel = k[f"float_counters_privatised<{k.type(x)}>"]
         shared = 2 * slots * x.element_size()
-        kernel(grid=min(264, blocks(n, 4096)), block=256, shared=shared)(y, x, slot, n, slots)
+        kernel(grid=shared_grid(n), block=256, shared=shared)(y, x, slot, n, slots)
 
 
 @float_counters.launcher("triton", knobs={"BLOCK": [1024]})
@@ -159,8 +171,7 @@ def floats_by_triton(y, x, slot, slots, BLOCK):
     from .counters_triton import float_kernel
 
     n = x.numel()
-    y[0].zero_()
-    y[1].fill_(-torch.inf)
+    start_floats(y)
     if n:
         float_kernel[(blocks(n, BLOCK),)](y, x, slot, n, slots, BLOCK)
 

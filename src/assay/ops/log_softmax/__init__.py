@@ -24,8 +24,8 @@ log_softmax: Op = Op(
     "log_softmax",
     reference,
     inputs,
-    # max, subtract, exp, add, subtract
     shapes={"x": "... n"},
+    # max, subtract, exp, add, subtract
     flops=lambda rows, n: 5 * rows * n,
     bytes=lambda rows, n, dtype: 2 * rows * n * dtype_of(dtype).itemsize,
     cases=[

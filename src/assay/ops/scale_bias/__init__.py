@@ -54,8 +54,8 @@ sigmoid_scale_bias: Op = Op(
     "sigmoid_scale_bias",
     sigmoid_of_affine,
     inputs,
-    # multiply, add, negate, exp, add, divide
     shapes={"a": "...", "b": "...", "c": "..."},
+    # multiply, add, negate, exp, add, divide
     flops=lambda n: 6 * n,
     bytes=moved,
     cases=CASES,

@@ -34,8 +34,8 @@ softmax: Op = Op(
     "softmax",
     reference,
     inputs,
-    # max, subtract, exp, add, divide
     shapes={"x": "... n"},
+    # max, subtract, exp, add, divide
     flops=lambda rows, n: 5 * rows * n,
     bytes=lambda rows, n, dtype: 2 * rows * n * dtype_of(dtype).itemsize,
     cases=[
