@@ -323,7 +323,7 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
         yield f"{ours.op} {label}: {ours.label} {seconds(ours.timing.median)}{rate}{share}"
         for row in mine:
             if row is not ours:
-                low, middle, high = standing.over(ours, row)
+                low, middle, high = targets.against(ours, row)
                 name = f"{row.label}{standing.besides(row)}"
                 yield f"    {middle:6.3f} x {name} ({low:.3f} to {high:.3f})"
 

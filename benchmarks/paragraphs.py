@@ -60,7 +60,7 @@ def beside(first: Row, others: Sequence[Row]) -> str:
     names = dict.fromkeys(row.variant for row in others)
     best = [row for name in names if (row := targets.best(others, (name,)))]
     ratios = sorted(
-        (standing.over(first, row)[1], row.variant, standing.besides(row)) for row in best
+        (targets.against(first, row)[1], row.variant, standing.besides(row)) for row in best
     )
     return ", ".join(f"`{variant}` {ratio:.2f}{besides}" for ratio, variant, besides in ratios)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.clock.statistics import ratio, seconds
+from assay.clock.statistics import seconds
 from assay.types import Row
 from benchmarks import targets
 from benchmarks.sweep import CASTS, PEERS
@@ -54,14 +54,6 @@ def besides(row: Row) -> str:
     return ", a cast in it" if casts(row) else ""
 
 
-def over(ours: Row, peer: Row) -> targets.Interval:
-    """Interval and middle of the peer's time over ours."""
-    a, b = ours.timing, peer.timing
-    assert a is not None
-    assert b is not None
-    return ratio(a.samples, a.rounds, b.samples, b.rounds)
-
-
 def losses(rows: Sequence[Row]) -> list[Loss]:
     """All of them, worst first."""
     found = []
@@ -71,8 +63,8 @@ def losses(rows: Sequence[Row]) -> list[Loss]:
         peers = [r for r in mine if r.timing and r.variant in PEERS]
         if ours is None or not peers:
             continue
-        peer = min(peers, key=lambda row: over(ours, row)[1])
-        interval = over(ours, peer)
+        peer = min(peers, key=lambda row: targets.against(ours, row)[1])
+        interval = targets.against(ours, peer)
         if interval[2] < 1:
             found.append(Loss(ours, peer, interval))
     return sorted(found, key=lambda loss: loss.interval[1])
