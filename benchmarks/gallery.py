@@ -131,7 +131,7 @@ def measure(given: argparse.Namespace) -> bool:
         new.write_bytes(b"".join(encode(one) + b"\n" for one in (published(machine), *rows)))
         new.replace(place)
         left = given.limit - (0 if given.no_host else HOST_SECONDS) - (time.monotonic() - begun)
-        turns = [Turns([part.op for part in group], begun) for group in groups]
+        turns = [Turns(group, begun) for group in groups]
         alarm = threading.Timer(left, stop, (turns,))
         alarm.daemon = True
         alarm.start()
@@ -184,14 +184,20 @@ def together(
 class Turns:
     """Who is timed when: once all are judged, one after the other, as they are named."""
 
-    def __init__(self, names: Sequence[str], begun: float):
-        self.names, self.begun = list(names), begun
-        self.judging, self.left = set(names), list(names)
+    def __init__(self, parts: Sequence[Part], begun: float):
+        self.names, self.begun = [part.op for part in parts], begun
+        self.asked = sum(part.asked for part in parts)
+        self.judging, self.left = set(self.names), list(self.names)
         self.cut: set[str] = set()
         self.parts: list[Session] = []
         self._stopped = False
         self.writing = threading.Lock()
         self._moved = threading.Condition()
+
+    def beside(self, part: Part) -> int:
+        """Of how many one is judged, by cores: who has most to do gets most, so that none is left
+        alone at the end."""
+        return min(len(self.names), round(self.asked / part.asked))
 
     def stop(self) -> None:
         """Ends what runs; nothing more is begun."""
@@ -263,7 +269,7 @@ def measured(
         variants=(*part.ours, *PEERS),
         budget=given.budget,
         deadline=120.0,
-        beside=len(turns.names),
+        beside=turns.beside(part),
     )
     shrunk = [
         {n: min(v, SMALL) if isinstance(v, int) else v for n, v in c.items()} for c in part.cases

@@ -44,6 +44,11 @@ class Part:
     group: str = "targets"
     """What is judged beside one another: `--only` takes it for all of its operators."""
 
+    @property
+    def asked(self) -> int:
+        """Kernels of ours times cases."""
+        return len(self.cases) * len(self.ours)
+
 
 H200 = ({"rows": 8192, "n": 8192}, {"rows": 32768, "n": 4096}, {"rows": 4096, "n": 32768})
 """Rows of softmax whose baselines were taken on an H200."""

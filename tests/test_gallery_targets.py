@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -23,10 +24,15 @@ from assay.types import Case, Row, Share, Timing, replace
 from benchmarks import gallery, paragraphs, pictures, standing, sweep, targets
 from benchmarks.first_operators import RESULTS
 from benchmarks.gallery import Turns, whole
-from benchmarks.sweep import SWEEP
+from benchmarks.sweep import SWEEP, Part
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = Path(__file__).parent / "golden" / "gallery.svg"
+
+
+def turns_of(*names: str) -> Turns:
+    case = ({"n": 1},)
+    return Turns([Part(name, case, ("cuda",)) for name in names], time.monotonic())
 
 
 def row(op: str, variant: str, seconds: float, schedule: str = "s", **values: object) -> Row:
@@ -308,8 +314,18 @@ def test_a_part_of_the_sweep_is_asked_for_by_operators_and_groups() -> None:
     assert max(beside.values()) <= 16, "two candidates of each have 16 cores"
 
 
+def test_who_has_most_to_do_gets_most_of_the_cores() -> None:
+    group = [part for part in SWEEP if part.group == "targets"]
+    turns = Turns(group, 0.0)
+    shares = {part.op: turns.beside(part) for part in group}
+    assert min(shares, key=lambda name: shares[name]) == "softmax"
+    assert max(shares.values()) == len(group)
+    alone = group[:1]
+    assert Turns(alone, 0.0).beside(alone[0]) == 1
+
+
 def test_groups_that_come_too_late_are_told_of() -> None:
-    groups = [Turns(["a", "b"], time.monotonic()), Turns(["c"], time.monotonic())]
+    groups = [turns_of("a", "b"), turns_of("c")]
     for name in ("a", "b"):
         groups[0].over(name)
     gallery.stop(groups)
@@ -370,6 +386,31 @@ def test_a_session_is_opened_without_what_can_not_be_imported_ahead(
 
 
 @pytest.mark.full
+def test_what_is_imported_ahead_never_asks_the_driver(tmp_path: Path) -> None:
+    """Whether there is a GPU, and which, is told to whoever asks while it is imported."""
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\necho 9.0\necho 9.0\n")
+    tool.chmod(0o755)
+    code = """if True:
+        import os, torch
+        asked = []
+        torch.cuda.is_available = lambda: asked.append(1)
+        from benchmarks import loaded
+        loaded.pinned()
+        with loaded.answered(True):
+            told = torch.cuda.is_available()
+        said = len(asked), told, os.environ["QUACK_ARCH"], os.environ["CUTE_DSL_ARCH"]
+        torch.cuda.is_available()
+        print(*said, len(asked), flush=True)
+    """
+    env = {k: v for k, v in os.environ.items() if k not in ("QUACK_ARCH", "CUTE_DSL_ARCH")}
+    env["PATH"] = f"{tmp_path}{os.pathsep}{env['PATH']}"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+    assert done.stdout == "0 True 90 sm_90a 1\n", done.stderr
+
+
+@pytest.mark.full
 def test_a_process_that_compiles_nothing_does_not_import_inductor() -> None:
     """It takes seconds, and every kernel of every operator is judged in a process of its own."""
     code = (
@@ -407,7 +448,7 @@ def test_a_picture_shows_every_way_and_the_ceiling() -> None:
 def test_operators_are_timed_in_order_once_all_are_judged() -> None:
     """Whoever is judged first waits for the last; what comes to nothing holds nobody up."""
     names = ["a", "b", "c", "d"]
-    turns = Turns(names, time.monotonic())
+    turns = turns_of(*names)
     timed: list[str] = []
 
     def one(name: str, seconds: float) -> None:
@@ -426,7 +467,7 @@ def test_operators_are_timed_in_order_once_all_are_judged() -> None:
 
 
 def test_a_limit_ends_those_that_wait_for_their_turn() -> None:
-    turns = Turns(["a", "b"], time.monotonic())
+    turns = turns_of("a", "b")
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(turns.judged, "b")
         turns.stop()
