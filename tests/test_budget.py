@@ -235,6 +235,67 @@ def test_right_products_differ_and_pass_whatever_their_length(seed: int, k: int)
         assert not right(rounded(a, name) @ rounded(b, name), expected, (a, b))
 
 
+MEET = torch.zeros(1000, dtype=torch.long)
+SCATTERED: dict[str, Any] = {
+    "index_add": lambda x: x.new_zeros(100).index_add(0, MEET, x),
+    "index_add_": lambda x: x.new_zeros(100).index_add_(0, MEET, x),
+    "index_add of rows": lambda x: x.new_zeros(100, 4).index_add(0, MEET[:250], x.view(250, 4)),
+    "index_reduce": lambda x: x.new_zeros(100).index_reduce(0, MEET, x, "mean"),
+    "index_reduce amax": lambda x: x.new_zeros(100).index_reduce(0, MEET, x, "amax"),
+    "scatter_add": lambda x: x.new_zeros(100).scatter_add(0, MEET, x),
+    "scatter_reduce": lambda x: x.new_zeros(100).scatter_reduce(0, MEET, x, "sum"),
+    "scatter_reduce amax": lambda x: x.new_zeros(100).scatter_reduce(0, MEET, x, "amax"),
+    "scatter of rows": lambda x: x.new_zeros(100, 2).scatter_add(
+        1, MEET.view(10, 100), x.view(10, 100)
+    ),
+    "index_put": lambda x: x.new_zeros(100).index_put((MEET,), x, accumulate=True),
+    "index_put, last wins": lambda x: x.new_zeros(100).index_put((MEET,), x),
+    "in pairs": lambda x: x.new_zeros(100).index_add(0, torch.arange(1000) % 100, x),
+    "embedding": lambda x: torch.ops.aten.embedding_dense_backward(
+        x.view(500, 2), MEET[:500], 50, -1, False
+    ),
+}
+
+
+TERMS = (1000, 1000, 250, 1000, 1, 1000, 1000, 1, 100, 1000, 1, 10, 500)
+
+
+@pytest.mark.parametrize(("name", "terms"), list(zip(SCATTERED, TERMS, strict=True)))
+def test_a_scattered_sum_is_as_long_as_the_most_that_meet_in_one_place(name: str, terms: int):
+    assert known(SCATTERED[name], draw(0, 1000)).terms == terms
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        lambda x: x[:10] * 2,
+        lambda x: x.amax(0, keepdim=True),
+        lambda x: x[MEET[:10]],
+        lambda x: x.topk(3).values,
+        lambda x: torch.nn.functional.max_pool1d(x.view(1, 1, -1), 4),
+        lambda x: x.view(250, 4).unbind(0)[7],
+    ],
+)
+def test_what_is_picked_is_no_sum(reference: Any) -> None:
+    assert known(reference, draw(0, 1000)).terms == 1
+
+
+def test_all_that_meet_in_one_place_may_be_added_in_any_order() -> None:
+    x, where = draw(3, 10_007), torch.full((10_007,), 86)
+
+    def reference(x: torch.Tensor) -> torch.Tensor:
+        return x.new_zeros(100).index_add(0, where, x)
+
+    expected = known(reference, x)
+    running = torch.zeros(100)
+    for group in x.sort().values.split(1):  # the worst order that there is
+        running[86] += group[0]
+    assert right(running, expected, (x,))
+    less = running.clone()
+    less[86] -= x[0]
+    assert not right(less, expected, (x,))
+
+
 @quick
 @given(SEEDS, st.sampled_from(["int8", "int32", "int64", "uint8", "bool"]))
 def test_integers_and_booleans_are_exact(seed: int, name: str) -> None:
