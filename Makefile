@@ -21,7 +21,8 @@ test-gallery: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m gallery
 
 test-gpu: $(READY)
-	$(BIN)/python -m pytest -m gpu
+	$(BIN)/python -m pytest -m "gpu and not alone" -n auto --maxprocesses 8 --dist worksteal
+	$(BIN)/python -m pytest -m "gpu and alone"
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -9,7 +9,7 @@ import pytest
 from assay.clock.protocol import Wish
 from assay.types import Row, Timing
 
-pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.gpu, pytest.mark.alone, pytest.mark.timeout(300)]
 
 Judge = Callable[..., list[Row]]
 

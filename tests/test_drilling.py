@@ -214,6 +214,7 @@ def test_a_drill_is_no_other_recording() -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_a_drill_on_a_gpu_has_counters_or_the_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

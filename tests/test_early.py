@@ -105,6 +105,7 @@ def test_a_kernel_that_starts_early_sees_what_it_waits_for(tmp_path: Path):
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 @pytest.mark.timeout(60)
 def test_starting_early_saves_time_in_a_graph(tmp_path: Path):
     from assay.mnist.whole.bench import captured, timed

@@ -12,7 +12,7 @@ from assay.explain.gathering import chosen, facts_of
 from assay.session import Session
 from assay.target import parse
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.alone]
 
 
 def trials(session: Session, text: str, variant: str) -> dict[str, Trial]:

@@ -199,6 +199,7 @@ def test_a_chain_is_right_on_a_gpu(judge: Judge, tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 @pytest.mark.timeout(120)
 def test_small_chains_gain_by_launches_and_large_ones_by_traffic():
     from assay.ops.scale_bias import sigmoid_scale_bias

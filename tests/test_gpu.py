@@ -11,7 +11,7 @@ import pytest
 from assay.session import Session
 from assay.types import Row
 
-pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.gpu, pytest.mark.alone, pytest.mark.timeout(300)]
 
 Judge = Callable[..., list[Row]]
 

@@ -8,7 +8,7 @@ import pytest
 
 from assay.types import Row
 
-pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.gpu, pytest.mark.alone, pytest.mark.timeout(300)]
 
 Judge = Callable[..., list[Row]]
 

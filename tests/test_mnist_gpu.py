@@ -14,7 +14,7 @@ from assay.mnist.whole import bench, pinned, racing, until
 from assay.mnist.whole.by_us import FastSteps
 from assay.mnist.whole.recipe import Recipe
 
-pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.gpu, pytest.mark.alone, pytest.mark.timeout(300)]
 
 ROUNDED = 5e-3
 """Largest error of a gradient against float64 whose operands are rounded alike: sums differ."""

@@ -177,6 +177,7 @@ def test_without_counters_there_are_estimates_and_they_say_so(
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_a_chain_is_four_launches_and_its_twin_one(session: Session, tmp_path: Path) -> None:
     target = parse(str(Path(__file__).parent / "slow" / "chains.py") + ":large_chain")
     launched = []
@@ -191,6 +192,7 @@ def test_a_chain_is_four_launches_and_its_twin_one(session: Session, tmp_path: P
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_items_in_a_loop_are_waits_that_operators_imply(session: Session, tmp_path: Path) -> None:
     target = parse(str(Path(__file__).parent / "slow" / "chains.py") + ":sums")
     waits = []
@@ -205,6 +207,7 @@ def test_items_in_a_loop_are_waits_that_operators_imply(session: Session, tmp_pa
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_a_timeline_of_a_gpu_has_its_kernels(session: Session, tmp_path: Path) -> None:
     found = recorded(session, parse("square"), "eager", CASE, "cuda:0", tmp_path, Schedule())
     kernels = [span for span in read_trace(found.trace).spans if span.kind == "kernel"]
@@ -213,6 +216,7 @@ def test_a_timeline_of_a_gpu_has_its_kernels(session: Session, tmp_path: Path) -
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_counters_of_a_gpu_or_the_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -129,6 +129,7 @@ def of_gpu(session: Session) -> Roofs:
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_the_ceilings_of_this_gpu(of_gpu: Roofs) -> None:
     names = {r.name for r in of_gpu.roofs}
     assert {"read", "write", "copy", "shared memory", "float32 FMA", "grid sync"} <= names
@@ -148,6 +149,7 @@ def test_the_ceilings_of_this_gpu(of_gpu: Roofs) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_a_large_copy_reaches_its_ceiling_and_too_many_bytes_are_invalid(
     of_gpu: Roofs,
     session: Session,

@@ -6,7 +6,7 @@ import pytest
 
 from assay.types import Row
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.alone]
 
 OP = '''
 import torch

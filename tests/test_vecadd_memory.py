@@ -25,6 +25,7 @@ def test_nothing_is_allocated_that_cannot_be(monkeypatch, gpu, arguments, said):
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", ["cuda/one_thread", "cuda/one_block", "cuda/naive"])
 def test_managed_memory_is_explicit_memory_once_it_is_there(name):
@@ -40,6 +41,7 @@ def test_managed_memory_is_explicit_memory_once_it_is_there(name):
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_a_wrong_sum_is_not_timed(monkeypatch):
     monkeypatch.setattr(
         vecadd_memory, "kernel_of", lambda name, inputs: type("K", (), {"run": lambda *_: []})()
