@@ -2,7 +2,7 @@
 
     python -m benchmarks.gallery_verdicts [--limit 520] [--to FILE] [--only softmax] [--no-zoo]
     python -m benchmarks.gallery_verdicts --again FILE      goes on where a file of rows ends
-    python -m benchmarks.gallery_verdicts --tally FILE      counts its rows: small enough to be kept
+    python -m benchmarks.gallery_verdicts --tally FILE...   counts their rows: small enough to keep
 
 First `own`, for each operator in the order of `ordered`: all declared cases of every variant, and
 the whole zoo of hostile inputs for the variants that are written here. Then, where time is left,
@@ -23,7 +23,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,6 +50,11 @@ LAST = ("bmm", "hello", "philox", "counters", "float_counters", "histogram", "sh
 OWN = ("cuda*", "triton*", "numba*", "cpp*", "python", "extension*")
 TORCH = ("eager*", "compiled")
 PARTS = ("own", "torch")
+INTERRUPTED = "interrupted"
+Kernel = tuple[str, str, str]
+"""Operator, kernel, dtype."""
+Words = dict[str, dict[str, Any]]
+"""Of each word of a verdict how many cases, and how many of them hostile."""
 
 
 @dataclass
@@ -87,10 +92,12 @@ def main() -> None:
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--no-zoo", action="store_true", help="declared cases alone")
     parser.add_argument("--beside", type=int, default=0, help="operators judged at the same time")
-    parser.add_argument("--tally", default="", help="count the rows of a file, judge nothing")
+    parser.add_argument(
+        "--tally", nargs="+", type=Path, help="count rows of files, later ones last; judge nothing"
+    )
     given = parser.parse_args()
     if given.tally:
-        print(*tally(Path(given.tally)), sep="\n")
+        print(*tally(given.tally), sep="\n")
         return
     given.beside = given.beside or max(4, min(BESIDE, 3 * cores() // 4))
     begun = time.monotonic()
@@ -198,22 +205,37 @@ def judged(session: Session, kept: Kept, name: str, part: str, given: argparse.N
     return f"{name} {part}: {said} ({time.monotonic() - begun:.0f} s)"
 
 
-def tally(path: Path) -> Iterable[str]:
+def tally(paths: Sequence[Path]) -> Iterable[str]:
     """A line for each operator, kernel, dtype and word: how many cases, how many of them hostile;
-    of a failure, where and why. The rows of one operator may come in several runs of a file."""
-    counts: dict[tuple[str, ...], dict[str, Any]] = {}
+    of a failure, where and why. What a later file says of a kernel and dtype counts alone."""
+    known: dict[Kernel, Words] = {}
+    for path in paths:
+        known |= counted(path)
+    for (op, kernel, dtype), words in sorted(known.items()):
+        for word, one in sorted(words.items()):
+            yield json.dumps({"op": op, "kernel": kernel, "dtype": dtype, "word": word, **one})
+
+
+def counted(path: Path) -> dict[Kernel, Words]:
+    """What a file of rows, or one that --tally made, has of each kernel and dtype. The rows of one
+    operator may come in several runs of a file; what was interrupted says nothing."""
+    known: dict[Kernel, Words] = {}
     for line in path.read_bytes().splitlines():
-        row = decode(line) if b'"kind":"row"' in line else None
-        if not isinstance(row, Row):
+        if b'"kind":' not in line:
+            one = json.loads(line)
+            op, kernel, dtype, word = (one.pop(name) for name in ("op", "kernel", "dtype", "word"))
+            known.setdefault((op, kernel, dtype), {})[word] = one
             continue
-        key = row.op, row.label, str(row.case.values.get("dtype", "")), row.word
-        one = counts.setdefault(key, {"cases": 0, "hostile": 0})
+        row = decode(line) if b'"kind":"row"' in line else None
+        if not isinstance(row, Row) or row.reason == INTERRUPTED:
+            continue
+        key = row.op, row.label, str(row.case.values.get("dtype", ""))
+        one = known.setdefault(key, {}).setdefault(row.word, {"cases": 0, "hostile": 0})
         one["cases"] += 1
         one["hostile"] += bool(row.case.zoo)
         if row.outcome == "fail":
             one.setdefault("failures", []).append(f"{row.case.label}: {row.reason}")
-    for (op, kernel, dtype, word), one in sorted(counts.items()):
-        yield json.dumps({"op": op, "kernel": kernel, "dtype": dtype, "word": word, **one})
+    return known
 
 
 def slim(row: Row) -> Row:

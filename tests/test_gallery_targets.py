@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import subprocess
@@ -18,12 +19,14 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from assay.op import Op, cost, ops_in
+from assay.rows import encode
 from assay.session import Stopped
 from assay.target import TOGETHER, library, load_op, parse
 from assay.types import Case, Row, Share, Timing, replace
 from benchmarks import gallery, paragraphs, pictures, standing, sweep, targets
 from benchmarks.first_operators import RESULTS
 from benchmarks.gallery import Turns, whole
+from benchmarks.gallery_verdicts import tally
 from benchmarks.sweep import SWEEP, Part
 
 ROOT = Path(__file__).parent.parent
@@ -312,6 +315,32 @@ def test_a_part_of_the_sweep_is_asked_for_by_operators_and_groups() -> None:
         sweep.chosen("no_such")
     beside = {g: sum(part.group == g for part in SWEEP) for g in sweep.GROUPS}
     assert max(beside.values()) <= 16, "two candidates of each have 16 cores"
+
+
+def test_of_each_kernel_and_dtype_the_last_judgement_counts(tmp_path: Path) -> None:
+    def file(name: str, *rows: Row) -> Path:
+        path = tmp_path / name
+        path.write_bytes(b"".join(encode(one) + b"\n" for one in rows))
+        return path
+
+    right = row("sum", "eager", 1e-5, n=1, dtype="float32")
+    hostile = replace(right, case=replace(right.case, zoo="x:nan"))
+    wrong = replace(right, outcome="fail", word="wrong value", reason="2, expected 1")
+    other = row("sum", "cuda", 1e-5, n=1, dtype="float32")
+    cut = replace(right, outcome="absent", word="not run", reason="interrupted")
+    first = tmp_path / "first.jsonl"
+    first.write_text("\n".join(tally([file("a.jsonl", wrong, right, other)])))
+    assert [json.loads(line)["word"] for line in first.read_text().splitlines()] == [
+        "right",
+        "right",
+        "wrong value",
+    ]
+    second = file("b.jsonl", right, hostile)
+    found = [json.loads(line) for line in tally([first, second, file("c.jsonl", cut)])]
+    assert [(one["kernel"], one["cases"], one["hostile"]) for one in found] == [
+        ("cuda", 1, 0),
+        ("eager", 2, 1),
+    ]
 
 
 def test_who_has_most_to_do_gets_most_of_the_cores() -> None:
