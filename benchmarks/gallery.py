@@ -2,6 +2,7 @@
 
     python -m benchmarks.gallery [--limit 420] [--only softmax,transpose] [--budget 1] [--to FILE]
     python -m benchmarks.gallery --only targets       a group: targets, activations, elements, ...
+    python -m benchmarks.gallery --processes 3        each case in three fresh processes
     python -m benchmarks.gallery --again FILE         the operators that a file has not all of
     python -m benchmarks.gallery --again FILE --only gelu     these anew, in place of the file's
     python -m benchmarks.gallery --report FILE        what rows that were kept say
@@ -61,6 +62,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="operators and groups of them, by comma")
     parser.add_argument("--dtype", default="", help="of the sweep's dtypes, by comma")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds of sampling a case")
+    parser.add_argument("--processes", type=int, default=1, help="in which each case is timed")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--to", default="", help="a file for the rows")
     parser.add_argument("--small", action="store_true", help="tiny cases, to try the script itself")
@@ -268,6 +270,7 @@ def measured(
         dtypes=tuple(given.dtype.split(",")) if given.dtype else (),
         variants=(*part.ours, *PEERS),
         budget=given.budget,
+        processes=given.processes,
         deadline=120.0,
         beside=turns.beside(part),
     )
@@ -324,12 +327,12 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
             yield f"{mine[0].op} {label}: none of ours was timed"
             continue
         rate = f", {ours.bytes / ours.timing.median / 1e9:,.0f} GB/s" if ours.bytes else ""
-        copied = targets.of_copy(ours)
-        share = f", {copied[1]:.3f} of the copy beside it" if copied else ""
+        copied = targets.of_copy(mine, ours)
+        share = f", {copied.shown[1]:.3f} of the copy beside it" if copied else ""
         yield f"{ours.op} {label}: {ours.label} {seconds(ours.timing.median)}{rate}{share}"
-        for row in mine:
+        for row in targets.middle(mine):
             if row is not ours:
-                low, middle, high = targets.against(ours, row)
+                low, middle, high = targets.against(mine, ours, row).shown
                 name = f"{row.label}{standing.besides(row)}"
                 yield f"    {middle:6.3f} x {name} ({low:.3f} to {high:.3f})"
 

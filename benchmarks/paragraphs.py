@@ -37,16 +37,16 @@ def paragraph(rows: Sequence[Row]) -> str:
     assert first is not None
     assert first.timing is not None
     rate = f"{(first.bytes or 0) / first.timing.median / 1e9:,.0f} GB/s"
-    copied = targets.of_copy(first)
-    share = f", {copied[1]:.3f} of the copy beside it" if copied else ""
+    copied = targets.of_copy(mine, first)
+    share = f", {copied.shown[1]:.3f} of the copy beside it" if copied else ""
     took = seconds(first.timing.median)
     said = [f"**{first.op}, {label}**: `{first.label}` takes {took}, {rate}{share}."]
     about = idea(first.op, first.variant)
     said += [f"{about[0].upper()}{about[1:].rstrip('.')}."] if about else []
     written = [r for r in mine if r.way in (*targets.OURS, *ALSO) and r.variant not in PEERS]
-    others = beside(first, [r for r in written if r is not first])
+    others = beside(mine, first, [r for r in written if r.label != first.label])
     said += [f"Our other versions take {others} times as long."] if others else []
-    peers = beside(first, [r for r in mine if r not in written])
+    peers = beside(mine, first, [r for r in mine if r not in written])
     said += [f"Others: {peers} times."] if peers else []
     return " ".join(said)
 
@@ -55,12 +55,16 @@ ALSO = ("numba", "extension")
 """Ways of ours that no ratio over a peer is claimed for."""
 
 
-def beside(first: Row, others: Sequence[Row]) -> str:
-    """`eager 2.19, compiled 1.18`: times over that of the first, of each variant its best."""
+def beside(mine: Sequence[Row], first: Row, others: Sequence[Row]) -> str:
+    """`eager 2.19, compiled 1.18`: times over that of the first, of each variant its best.
+
+    mine: all rows of the case.
+    """
     names = dict.fromkeys(row.variant for row in others)
     best = [row for name in names if (row := targets.best(others, (name,)))]
     ratios = sorted(
-        (targets.against(first, row)[1], row.variant, standing.besides(row)) for row in best
+        (targets.against(mine, first, row).shown[1], row.variant, standing.besides(row))
+        for row in best
     )
     return ", ".join(f"`{variant}` {ratio:.2f}{besides}" for ratio, variant, besides in ratios)
 

@@ -48,7 +48,7 @@ Point = tuple[float, float]
 def series(rows: Sequence[Row]) -> dict[str, list[Point]]:
     """(bytes, bytes a second) by way; of several versions, and of several cases, the fastest."""
     found: dict[str, dict[int, float]] = {}
-    for row in rows:
+    for row in targets.middle(rows):
         if row.timing is None or not row.bytes or row.timing.method == "wall":
             continue
         name = row.variant if row.variant in COLOURS or row.way == "library" else row.way

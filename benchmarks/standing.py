@@ -60,11 +60,11 @@ def losses(rows: Sequence[Row]) -> list[Loss]:
     for op, label in dict.fromkeys((r.op, r.case.label) for r in rows if r.device != "cpu"):
         mine = [r for r in rows if (r.op, r.case.label) == (op, label)]
         ours = targets.best(mine, ways=targets.OURS)
-        peers = [r for r in mine if r.timing and r.variant in PEERS]
+        peers = targets.middle([r for r in mine if r.variant in PEERS])
         if ours is None or not peers:
             continue
-        peer = min(peers, key=lambda row: targets.against(ours, row)[1])
-        interval = targets.against(ours, peer)
+        peer = min(peers, key=lambda row: targets.against(mine, ours, row).middle)
+        interval = targets.against(mine, ours, peer).shown
         if interval[2] < 1:
             found.append(Loss(ours, peer, interval))
     return sorted(found, key=lambda loss: loss.interval[1])
@@ -98,10 +98,12 @@ def clocks(rows: Sequence[Row]) -> Iterator[str]:
             if row.timing.method == "events":
                 counts.setdefault(row.variant, set()).add(row.timing.kernels)
         by_events = sum(row.timing.method == "events" for row in timed if row.timing)
+        processes = round(len(timed) / len(targets.middle(timed)), 1)
         parts = [f"{len(timed) - by_events} of {len(timed)} by {method(timed)}"]
         if by_events:
             told = (f"{name} ({several(found)})" for name, found in sorted(counts.items()))
             parts.append(f"{by_events} by events: {', '.join(told)}")
+        parts += [f"{processes:g} processes"] if processes > 1 else []
         yield f"  {op}: {'; '.join(parts)}"
 
 

@@ -1,19 +1,23 @@
 """Targets 1 to 6 as arithmetic over rows: what must be, what was seen, met or missed.
 
 A ratio is a peer's time over ours, paired by round within one schedule, or our rate over that of
-the copy timed in the same schedule. Its 95 % interval has to lie on the right side; of several
-cases it is the geometric mean of the ends, or the ends of the worst case, which is told in either
-case. Beside what must be stands the stretch, where the list of targets has one.
+the copy timed in the same schedule; of several processes the geometric mean, with an interval that
+holds what differs between them (`assay.comparison.ratios`). The kernel of each side is the one of
+which the median process is fastest. The 95 % interval has to lie on the right side; of several
+cases it is that of the geometric mean, or of the worst case, which is told in either case. Beside
+what must be stands the stretch, where the list of targets has one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.clock.statistics import ratio
-from assay.types import Row, Scalar
+from assay.comparison import ratios
+from assay.comparison.ratios import Estimate, joined
+from assay.types import Row, Scalar, Timing
 from benchmarks.sweep import CACHED, FEW, PEERS, SWEEP, TORCH
 
 OURS = ("cuda", "triton")
@@ -47,7 +51,7 @@ class Answer:
     """What rows say of a target."""
 
     target: Target
-    cases: tuple[tuple[str, Interval], ...] = ()
+    cases: tuple[tuple[str, Estimate], ...] = ()
     """Operator and case, and its ratio."""
     left: int = 0
     """Cases of which nothing of ours was timed."""
@@ -55,13 +59,14 @@ class Answer:
     @property
     def whole(self) -> Interval | None:
         """What is held against the target."""
-        found = [interval for _, interval in self.cases]
-        return together(found, self.target.worst) if found else None
+        found = [one for _, one in self.cases]
+        return together(found, self.target.worst).shown if found else None
 
     @property
     def worst(self) -> tuple[str, Interval]:
         """The least of the cases."""
-        return min(self.cases, key=lambda case: case[1][1])
+        name, one = min(self.cases, key=lambda case: case[1].middle)
+        return name, one.shown
 
     @property
     def words(self) -> tuple[str, str]:
@@ -186,40 +191,70 @@ SWEPT = {(part.op, *sorted(case.items())) for part in SWEEP for case in part.cas
 """What the targets are about: no case is picked afterwards."""
 
 
+def timed(rows: Sequence[Row]) -> dict[str, list[tuple[Row, Timing]]]:
+    """The rows of one case that are timed, by kernel: one of each process, the fastest first."""
+    found: dict[str, list[tuple[Row, Timing]]] = {}
+    for row in rows:
+        if row.timing:
+            found.setdefault(row.label, []).append((row, row.timing))
+    return {name: sorted(each, key=lambda one: one[1].median) for name, each in found.items()}
+
+
+def middle(rows: Sequence[Row]) -> list[Row]:
+    """Of each case and kernel that is timed, the row of the middle process; of two the slower."""
+    cases: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        cases.setdefault((row.op, row.case.label), []).append(row)
+    found = (each for mine in cases.values() for each in timed(mine).values())
+    return [each[len(each) // 2][0] for each in found]
+
+
 def best(rows: Sequence[Row], variants: Sequence[str] = (), ways: Sequence[str] = ()) -> Row | None:
-    """The fastest row of these variants or ways that is right and timed."""
-    timed = [r for r in rows if r.timing and (r.variant in variants or r.way in ways)]
-    return min(timed, key=lambda row: row.timing.median if row.timing else math.inf, default=None)
+    """The fastest kernel of these variants or ways that is right and timed, of one case: its row of
+    the middle process."""
+    wanted = middle([r for r in rows if r.variant in variants or r.way in ways])
+    return min(wanted, key=lambda r: r.timing.median if r.timing else math.inf, default=None)
 
 
-def against(ours: Row, peer: Row) -> Interval:
-    """Interval and middle of the peer's time over ours, paired by round."""
-    a, b = ours.timing, peer.timing
-    assert a is not None
-    assert b is not None
-    return ratio(a.samples, a.rounds, b.samples, b.rounds)
+def against(rows: Sequence[Row], ours: Row, peer: Row) -> Estimate:
+    """The peer's time over ours, paired by round, of all processes of one case that timed both.
+
+    Raises ValueError if none did.
+    """
+    kernels = timed(rows)
+    found = [
+        ratio(a.samples, a.rounds, b.samples, b.rounds)
+        for _, a in kernels[ours.label]
+        for _, b in kernels[peer.label]
+        if a.schedule == b.schedule
+    ]
+    if not found:
+        raise ValueError(f"{ours.label} and {peer.label} were timed in no common schedule")
+    return joined(found)
 
 
-def of_copy(row: Row) -> Interval | None:
+def of_copy(rows: Sequence[Row], ours: Row) -> Estimate | None:
     """Rate over that of the copy beside it; None of a small case, or where no copy was timed."""
-    timing = row.timing
-    if timing is None or not timing.copy_rate or not row.bytes or row.bytes < LARGE:
-        return None
-    rates = (row.bytes / t / timing.copy_rate for t in (timing.high, timing.median, timing.low))
-    low, middle, high = rates
-    return low, middle, high
+    size = ours.bytes or 0
+    found = [
+        (size / t.high / t.copy_rate, size / t.median / t.copy_rate, size / t.low / t.copy_rate)
+        for _, t in timed(rows)[ours.label]
+        if t.copy_rate
+    ]
+    return joined(found) if found and size >= LARGE else None
 
 
-def of_ceiling(row: Row) -> Interval | None:
+def of_ceiling(rows: Sequence[Row], ours: Row) -> Estimate | None:
     """Share of the ceiling of reading; None where that is not the one that binds, or not known."""
-    timing = row.timing
-    if timing is None or timing.share is None or timing.share.of != READ:
-        return None
-    whole = timing.share.value * timing.median
-    return whole / timing.high, timing.share.value, whole / timing.low
+    found = []
+    for _, timing in timed(rows)[ours.label]:
+        if timing.share is not None and timing.share.of == READ:
+            whole = timing.share.value * timing.median
+            found.append((whole / timing.high, timing.share.value, whole / timing.low))
+    return joined(found) if found else None
 
 
-def seen(target: Target, rows: Sequence[Row]) -> Iterator[tuple[str, Interval]]:
+def seen(target: Target, rows: Sequence[Row]) -> Iterator[tuple[str, Estimate]]:
     """Of each case that the target speaks of, where both sides were timed: its name and ratio."""
     for op, label in dict.fromkeys((r.op, r.case.label) for r in rows if r.op in target.ops):
         mine = [r for r in rows if (r.op, r.case.label) == (op, label)]
@@ -229,22 +264,28 @@ def seen(target: Target, rows: Sequence[Row]) -> Iterator[tuple[str, Interval]]:
         if not target.where(ours.case.values):
             continue
         if not target.against:
-            interval = of_copy(ours)
+            found = of_copy(mine, ours)
         elif target.against == (READ,):
-            interval = of_ceiling(ours)
+            found = of_ceiling(mine, ours)
         else:
             peer = best(mine, target.against)
-            interval = against(ours, peer) if peer is not None else None
-        if interval is not None:
-            yield f"{op} {label}", interval
+            found = against(mine, ours, peer) if peer is not None else None
+        if found is not None:
+            yield f"{op} {label}", found
 
 
-def together(found: Sequence[Interval], worst: bool) -> Interval:
-    """The worst case, or the geometric mean of each end and of the middle."""
+def together(found: Sequence[Estimate], worst: bool) -> Estimate:
+    """The worst case, or the geometric mean. Where each case was timed in one process, nothing says
+    how much cases share: the ends are then the means of the ends."""
     if worst:
-        return min(found, key=lambda one: one[1])
-    low, middle, high = (math.exp(sum(map(math.log, each)) / len(found)) for each in zip(*found))
-    return low, middle, high
+        return min(found, key=lambda one: one.middle)
+    whole = ratios.mean(found)
+    if all(len(one.medians[0]) > 1 for one in found):
+        return whole
+    below, above = (
+        sum(getattr(one, end) for one in found) / len(found) for end in ("below", "above")
+    )
+    return replace(whole, below=below, above=above)
 
 
 def word(must: float, interval: Interval) -> str:

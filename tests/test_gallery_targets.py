@@ -178,6 +178,55 @@ def test_what_a_peer_wins_is_listed_worst_first() -> None:
     assert not standing.losses([replace(one, device="cpu") for one in rows])
 
 
+def processes(*ratios: float) -> list[Row]:
+    """Softmax of one case, in a process each: of the peer's time over ours."""
+    values = {"rows": 8192, "n": 8192, "dtype": "bfloat16"}
+    return [
+        row("softmax", variant, seconds, schedule, **values)
+        for schedule, ratio in zip("abcde", ratios)
+        for variant, seconds in (("cuda/held", 1e-4), ("compiled", ratio * 1e-4))
+    ]
+
+
+def test_of_several_processes_the_interval_holds_what_differs_between_them() -> None:
+    what = "softmax bfloat16 8192 x 8192 over best torch"
+    alone, alike, apart = (
+        answered(processes(*ratios))[what]
+        for ratios in ((1.9,), (1.90, 1.901, 1.899), (1.7, 1.9, 2.1))
+    )
+    assert [one.words[0] for one in (alone, alike, apart)] == ["met", "met", "cannot tell"]
+    assert alike.whole is not None
+    assert apart.whole is not None
+    low, middle, high = apart.whole
+    assert middle == pytest.approx((1.7 * 1.9 * 2.1) ** (1 / 3), rel=1e-3)
+    assert low < 1.7 < 2.1 < high
+    assert alike.whole[2] - alike.whole[0] < 0.02
+
+
+def test_a_kernel_stands_for_its_middle_process() -> None:
+    """The luckiest process of one is no better than the usual ones of another."""
+    values = {"rows": 8192, "n": 8192, "dtype": "bfloat16"}
+    rows = [
+        row("softmax", variant, seconds, schedule, **values)
+        for variant, times in (("cuda/held", (1.0, 1.3, 1.3)), ("cuda/cluster", (1.2, 1.2, 1.2)))
+        for schedule, seconds in zip("abc", times)
+    ]
+    found = targets.best(rows, ways=("cuda",))
+    assert found is not None
+    assert found.variant == "cuda/cluster"
+    assert [r.timing.median for r in targets.middle(rows) if r.timing] == pytest.approx(
+        [1.3, 1.2], rel=1e-3
+    )
+    assert "3 processes" in "".join(standing.clocks(rows))
+
+
+def test_kernels_of_no_common_process_are_set_against_each_other_by_nobody() -> None:
+    ours, peer = processes(1.9)[0], replace(processes(1.9)[1])
+    peer = replace(peer, timing=replace(peer.timing, schedule="b"))
+    with pytest.raises(ValueError, match="no common schedule"):
+        targets.against([ours, peer], ours, peer)
+
+
 def test_a_cast_of_a_peers_answer_is_told_beside_its_time() -> None:
     """QuACK's loss is float32: in bfloat16 a kernel of torch's rounds it."""
     for dtype in ("float32", "bfloat16"):

@@ -136,6 +136,23 @@ def test_a_new_case_may_be_asked_in_several_dtypes(judge: Judge) -> None:
         judge(OP, case={"n": 7}, variants=("eager",))
 
 
+def test_fresh_processes_give_a_row_each(judge: Judge) -> None:
+    rows = judge(
+        OP,
+        case={"n": 1000},
+        dtypes=("float32",),
+        variants=("eager", "eager/sum"),
+        timed=True,
+        budget=0.05,
+        processes=2,
+    )
+    found = [(row.variant, row.timing.schedule) for row in rows if row.timing]
+    assert len(found) == 4
+    schedules = list(dict.fromkeys(schedule for _, schedule in found))
+    assert len(schedules) == 2
+    assert {s for v, s in found if v == "eager"} == set(schedules), "all kernels in each process"
+
+
 def test_operators_beside_one_another_share_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assay.request.cores", lambda: 16)
     assert workers_for("cuda:0", 1) == workers_for("cpu", 1) == 4

@@ -253,17 +253,30 @@ class _Loop:
         return errors
 
     def _timed(self, oracle: Oracle, cases: list[CaseFacts]) -> Iterator[Row]:
-        seconds = self.request.budget or (QUICK_SECONDS if self.request.quick else FULL_SECONDS)
         order = [v.name for v in self.variants]
-        wish = self.request.wish
         self.progress.judged()
+        again: list[Row] = []
+        for row in self._once(oracle, cases, order, ""):
+            again += [row] if row.timing else []
+            yield row
+        for number in range(1, self.request.processes):
+            self.held = [replace(row, timing=None) for row in again]
+            which = f", process {number + 1} of {self.request.processes}"
+            yield from self._once(oracle, cases, order, which)
+
+    def _once(
+        self, oracle: Oracle, cases: list[CaseFacts], order: list[str], which: str
+    ) -> Iterator[Row]:
+        """Times what is held in a fresh process, case by case."""
+        seconds = self.request.budget or (QUICK_SECONDS if self.request.quick else FULL_SECONDS)
+        wish = self.request.wish
         with Timer(self.session, self.conditions, oracle, self.known, seconds, wish) as timer:
             for number, case in enumerate(cases):
                 mine = [r for r in self.held if r.case == case.case]
                 if not mine:
                     continue
                 mine.sort(key=lambda row: order.index(row.variant))
-                what = f"timing {self.op.name} {case.case.label}: {len(mine)} kernels"
+                what = f"timing {self.op.name} {case.case.label}: {len(mine)} kernels{which}"
                 self.progress.step(what, number, len(cases))
                 done = timer.rows(mine)
                 self.held = [r for r in self.held if r.case != case.case]

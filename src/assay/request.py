@@ -29,6 +29,8 @@ class Request:
     """Names or patterns; empty: all."""
     budget: float = 0.0
     """Seconds of sampling a case; 0: the default."""
+    processes: int = 1
+    """Fresh processes in which all that is right is timed one after the other: a row of each."""
     quick: bool = False
     slow: bool = False
     """Lets an interpreter or simulator take any time."""

@@ -112,6 +112,14 @@ def estimate(
     return _estimate(below, middle, above, between if alone else 0.0, medians, paired)
 
 
+def joined(processes: Sequence[tuple[float, float, float]]) -> Estimate:
+    """One ratio of several processes: each tells (low, middle, high) of it, as pairs of a schedule
+    do. The ends of a single one are the ends."""
+    parts = [_ends(*each) for each in processes]
+    medians = (tuple(0.0 for _ in parts), tuple(middle for _, middle, _ in parts))
+    return _estimate(*_pooled(parts), 0.0, medians, paired=True)
+
+
 def mean(estimates: Sequence[Estimate]) -> Estimate:
     """ln of the geometric mean of the ratios of these cases."""
     k = len(estimates)
