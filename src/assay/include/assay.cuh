@@ -72,6 +72,13 @@ __device__ __forceinline__ float power_of_two(float v) {
   return power;
 }
 
+// The logarithm to base 2 by hardware: within 2^-22, of itself outside of [0.5, 2] (PTX).
+__device__ __forceinline__ float log2_of(float v) {
+  float power;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(v));
+  return power;
+}
+
 // For results that are stored in 2 bytes: hardware's exp and division, each within some 2^-21 of
 // the result, where the store rounds to 2^-12 (half) or 2^-9 (bfloat16). Elsewhere the accurate
 // ones. At 2 bytes an element it is arithmetic, not memory, that a long chain of accurate ones

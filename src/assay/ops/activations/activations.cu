@@ -64,25 +64,39 @@ struct Sigmoid {
   }
 };
 
+// exp(x) - 1 would lose all digits near zero. At 2 bytes it is so only where that costs 2^-18 of it at
+// most; nearer by its series up to x^3 / 6, which leaves out x^3 / 24, 1e-5, of itself.
 struct Elu {
   template <typename T, typename A>
   static __device__ __forceinline__ A of(A x) {
-    if (x > 0) return x;
-    if constexpr (sizeof(T) == 8)
-      return expm1(x);  // exp(x) - 1 would lose all digits near zero
-    else
-      return expm1f(x);
+    if constexpr (sizeof(T) == 2) {
+      const float near = x * (x * (x * 0.16666667f + 0.5f) + 1);
+      const float below = x > -0.0625f ? near : assay::exponential_for<T>(x) - 1;
+      return x > 0 ? x : below;
+    } else if constexpr (sizeof(T) == 4) {
+      return x > 0 ? x : expm1f(x);
+    } else {
+      return x > 0 ? x : expm1(x);
+    }
   }
 };
 
+// log(1 + e), e = exp(x). At 2 bytes by hardware's logarithm, within 2^-17 of it for e above 1 / 32;
+// below, where 1 + e would lose e's digits, by its series up to e^3 / 3, which leaves out e^3 / 4,
+// 8e-6, of itself.
 struct Softplus {
   template <typename T, typename A>
   static __device__ __forceinline__ A of(A x) {
-    if (x > 20) return x;
-    if constexpr (sizeof(T) == 8)
-      return log1p(exp(x));
-    else
-      return log1pf(assay::exponential_for<T>(x));
+    if constexpr (sizeof(T) == 2) {
+      const float e = assay::exponential_for<T>(x);
+      const float few = e * (e * (e * 0.33333333f - 0.5f) + 1);
+      const float all = e < 0.03125f ? few : 0.69314718f * assay::log2_of(1 + e);
+      return x > 20 ? x : all;
+    } else if constexpr (sizeof(T) == 4) {
+      return x > 20 ? x : log1pf(expf(x));
+    } else {
+      return x > 20 ? x : log1p(exp(x));
+    }
   }
 };
 
