@@ -174,7 +174,7 @@ def test_every_function_is_right_in_every_way(judge: Judge, tmp_path: Path, name
     judged(judge, tmp_path, EVERY[name], name, case={"n": 1000}, deadline=100.0)
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_no_double_precision_creeps_into_float(session: object, tmp_path: Path) -> None:
     from assay.counting import counted_in
     from assay.session import Session

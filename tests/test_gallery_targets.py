@@ -451,7 +451,7 @@ def test_a_statistic_is_what_a_forward_keeps() -> None:
     assert peers.log_of_sum(x.to(torch.bfloat16)).dtype is torch.float32
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 def test_a_session_is_opened_without_what_can_not_be_imported_ahead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

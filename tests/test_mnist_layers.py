@@ -17,7 +17,8 @@ def test_the_modules_are_those_of_the_network():
 
 
 @pytest.mark.parametrize(
-    "module", [pytest.param(name, marks=tier(name, (), ("conv2d",))) for name in MODULES]
+    "module",
+    [pytest.param(name, marks=tier(name, (), ("conv2d", "batchnorm2d"))) for name in MODULES],
 )
 def test_a_layer_is_right_on_the_cpu(judge, module):
     rows = judge(f"assay.mnist.layers.{module}", variants=("cpp",))

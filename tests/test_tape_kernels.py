@@ -138,7 +138,7 @@ def test_every_step_of_a_network_on_a_gpu_launches_kernels_of_ours(
     assert {name for name, kernels in notes.seen.items() if not kernels} == WITHOUT
 
 
-@pytest.mark.full
+@pytest.mark.gallery
 @pytest.mark.timeout(300)
 def test_kernels_of_ours_give_the_loss_and_gradients_that_scalars_do(
     run_by: Callable[[Run], None],
