@@ -38,6 +38,7 @@ from assay.rows import decode, encode
 from assay.session import Session, Stopped
 from assay.target import TOGETHER, library, parse
 from assay.types import Row, replace
+from assay.verdict.judge import INTERRUPTED
 from benchmarks.first_operators import RESULTS, card, published
 
 BESIDE = 12
@@ -50,7 +51,6 @@ LAST = ("bmm", "hello", "philox", "counters", "float_counters", "histogram", "sh
 OWN = ("cuda*", "triton*", "numba*", "cpp*", "python", "extension*")
 TORCH = ("eager*", "compiled")
 PARTS = ("own", "torch")
-INTERRUPTED = "interrupted"
 Kernel = tuple[str, str, str]
 """Operator, kernel, dtype."""
 Words = dict[str, dict[str, Any]]

@@ -221,7 +221,7 @@ def test_a_kernel_stands_for_its_middle_process() -> None:
 
 
 def test_kernels_of_no_common_process_are_set_against_each_other_by_nobody() -> None:
-    ours, peer = processes(1.9)[0], replace(processes(1.9)[1])
+    ours, peer = processes(1.9)
     peer = replace(peer, timing=replace(peer.timing, schedule="b"))
     with pytest.raises(ValueError, match="no common schedule"):
         targets.against([ours, peer], ours, peer)

@@ -35,33 +35,25 @@ op.launcher("cuda/split", source="{op}.cu")({launcher})
 PLANES = {"op": "batchnorm2d", "first": ":, :, 0, 0", "case": "b=3, c=6, h=14, w=14"}
 
 
+@pytest.mark.gallery
 @pytest.mark.parametrize(
     "parts",
     [
-        pytest.param(
-            {**PLANES, "given": "made", "direction": "forward", "launcher": "by_cuda"},
-            marks=pytest.mark.gallery,
-        ),
-        pytest.param(
-            {
-                **PLANES,
-                "given": "(make.normal(*made[0].shape), *made[:2])",
-                "direction": "backward",
-                "launcher": "gradient_by_cuda",
-            },
-            marks=pytest.mark.gallery,
-        ),
-        pytest.param(
-            {
-                "op": "layernorm",
-                "first": ":, 0",
-                "case": "rows=1, n=4096",
-                "given": "made",
-                "direction": "forward",
-                "launcher": "by_cuda_split",
-            },
-            marks=pytest.mark.gallery,
-        ),
+        {**PLANES, "given": "made", "direction": "forward", "launcher": "by_cuda"},
+        {
+            **PLANES,
+            "given": "(make.normal(*made[0].shape), *made[:2])",
+            "direction": "backward",
+            "launcher": "gradient_by_cuda",
+        },
+        {
+            "op": "layernorm",
+            "first": ":, 0",
+            "case": "rows=1, n=4096",
+            "given": "made",
+            "direction": "forward",
+            "launcher": "by_cuda_split",
+        },
     ],
     ids=["batchnorm2d", "batchnorm2d_grad", "layernorm"],
 )
@@ -75,17 +67,15 @@ def test_a_part_that_begins_far_from_its_mean_keeps_its_digits(
     assert row.verdict.worst < 0.7, "of what rounding allows"
 
 
+@pytest.mark.gallery
 @pytest.mark.parametrize(
     ("op", "case"),
     [
-        pytest.param(op, case, marks=pytest.mark.gallery)
-        for op, case in [
-            ("layernorm", {"rows": 10, "n": 4100, "dtype": "float32"}),
-            ("rmsnorm", {"rows": 10, "n": 4100, "dtype": "float32"}),
-            ("layernorm", {"rows": 5, "n": 4099, "dtype": "bfloat16"}),
-            ("rmsnorm", {"rows": 8, "n": 5000, "dtype": "bfloat16"}),
-            ("layernorm", {"rows": 3, "n": 5001, "dtype": "float64"}),
-        ]
+        ("layernorm", {"rows": 10, "n": 4100, "dtype": "float32"}),
+        ("rmsnorm", {"rows": 10, "n": 4100, "dtype": "float32"}),
+        ("layernorm", {"rows": 5, "n": 4099, "dtype": "bfloat16"}),
+        ("rmsnorm", {"rows": 8, "n": 5000, "dtype": "bfloat16"}),
+        ("layernorm", {"rows": 3, "n": 5001, "dtype": "float64"}),
     ],
 )
 def test_any_number_of_rows_is_written_together(

@@ -253,21 +253,19 @@ class _Loop:
         return errors
 
     def _timed(self, oracle: Oracle, cases: list[CaseFacts]) -> Iterator[Row]:
-        order = [v.name for v in self.variants]
         self.progress.judged()
         again: list[Row] = []
-        for row in self._once(oracle, cases, order, ""):
+        for row in self._once(oracle, cases, ""):
             again += [row] if row.timing else []
             yield row
         for number in range(1, self.request.processes):
             self.held = [replace(row, timing=None) for row in again]
             which = f", process {number + 1} of {self.request.processes}"
-            yield from self._once(oracle, cases, order, which)
+            yield from self._once(oracle, cases, which)
 
-    def _once(
-        self, oracle: Oracle, cases: list[CaseFacts], order: list[str], which: str
-    ) -> Iterator[Row]:
+    def _once(self, oracle: Oracle, cases: list[CaseFacts], which: str) -> Iterator[Row]:
         """Times what is held in a fresh process, case by case."""
+        order = [v.name for v in self.variants]
         seconds = self.request.budget or (QUICK_SECONDS if self.request.quick else FULL_SECONDS)
         wish = self.request.wish
         with Timer(self.session, self.conditions, oracle, self.known, seconds, wish) as timer:

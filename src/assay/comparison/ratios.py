@@ -101,15 +101,12 @@ def estimate(
         b = [by_schedule[series.schedule] for series in a]
         if any(len(set(x.rounds) & set(y.rounds)) < LEAST_SAMPLES for x, y in zip(a, b)):
             return "too few rounds of their one schedule have a sample of both"
-        parts = [_paired(x, y) for x, y in zip(a, b)]
-        medians = (tuple(0.0 for _ in parts), tuple(middle for _, middle, _ in parts))
-    else:
-        sides = [[_logs(series, draws) for series in side] for side in (a, b)]
-        parts = [_difference(_pooled(sides[0]), _pooled(sides[1]))]
-        medians = (tuple(m for _, m, _ in sides[0]), tuple(m for _, m, _ in sides[1]))
-    below, middle, above = _pooled(parts)
-    alone = not paired and min(len(a), len(b)) < 2
-    return _estimate(below, middle, above, between if alone else 0.0, medians, paired)
+        return joined([ratio(x.samples, x.rounds, y.samples, y.rounds) for x, y in zip(a, b)])
+    sides = [[_logs(series, draws) for series in side] for side in (a, b)]
+    medians = (tuple(m for _, m, _ in sides[0]), tuple(m for _, m, _ in sides[1]))
+    alone = min(len(a), len(b)) < 2
+    difference = _difference(_pooled(sides[0]), _pooled(sides[1]))
+    return _estimate(*difference, between if alone else 0.0, medians, paired=False)
 
 
 def joined(processes: Sequence[tuple[float, float, float]]) -> Estimate:
@@ -230,10 +227,6 @@ def _logs(series: Series, draws: int) -> Ends:
     least = step / 2 if step < 1 else 0.0  # a step above the median: two samples, no clock's step
     below, middle, above = _ends(low, middle, high)
     return max(below, least), middle, max(above, least)
-
-
-def _paired(a: Series, b: Series) -> Ends:
-    return _ends(*ratio(a.samples, a.rounds, b.samples, b.rounds))
 
 
 def _ends(low: float, middle: float, high: float) -> Ends:

@@ -22,6 +22,7 @@ from .protocol import Ran, Settings, runs_of
 
 LOAD_SECONDS, BUILD_SECONDS, RUN_SECONDS = 120.0, 600.0, 30.0
 MOST_CRASHES = 3
+INTERRUPTED = "interrupted"
 FAR = "an input that spans more than 2^31 elements needs a GPU; --device cuda runs it"
 OWN_WORDS = frozenset(
     {"not run", "did not build", "did not launch", "not supported", "out of memory", "crashed"}
@@ -258,7 +259,7 @@ class _Judge:
 
     def _ended(self, status: Status) -> Callable[[CaseFacts, dict[str, Scalar]], Row]:
         if self.session.stopped.is_set():
-            return lambda case, knobs: self._absent(case, knobs, "interrupted")
+            return lambda case, knobs: self._absent(case, knobs, INTERRUPTED)
         if status.harness and self._phase == "loading":  # later, a kernel may have had its hands in
             tail = self.session.log_tail(self.name)
             raise AssayError(f"{self.name}: Assay itself failed; please report this\n{tail}")

@@ -107,9 +107,7 @@ class watching(TorchDispatchMode):
         self.dots |= name in DOTS
         if name in LENGTH:
             self.terms = max(self.terms, int(LENGTH[name](args)))
-        elif func.is_view or name in CHOOSES:
-            pass
-        elif given and results and results[0].numel():
+        elif not (func.is_view or name in CHOOSES) and given and results and results[0].numel():
             self.terms = max(self.terms, max(v.numel() for v in given) // results[0].numel())
         low = [r.dtype for r in results if r.dtype in LOW]
         if low and given:
