@@ -85,26 +85,37 @@ def test_an_op_with_its_own_word_for_right_has_it_for_the_busy_run_too(tmp_path:
     assert wrong.word == "unfinished"
 
 
+FAR, NEAR = 2**-21, 2**-22
+
+
 @pytest.mark.parametrize(
-    ("behind_busy", "late", "unlike_idle"),
-    [(1.0, True, False), (1.0 + 2**-22, False, True)],
-    ids=["minds poison alone", "another order behind any busy stream"],
+    ("poisoned", "in_place", "late"),
+    [
+        ([FAR] * 7, [0] * 5, True),
+        ([FAR] * 7, [NEAR, 0, 0, 0, 0], False),
+        ([FAR] * 7, [0, 0, 0, 0, NEAR], False),
+        ([FAR, FAR, 0], [0] * 5, False),
+    ],
+    ids=[
+        "minds poison alone",
+        "another order behind any busy stream",
+        "now and then",
+        "with poison by chance",
+    ],
 )
 def test_who_minds_poison_alone_does_not_wait_whatever_it_gives(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    behind_busy: float,
+    poisoned: list[float],
+    in_place: list[float],
     late: bool,
-    unlike_idle: bool,
 ) -> None:
     """A stale maximum changes a softmax by its rounding alone: right, and for another reason."""
-    count = itertools.count()
+    count, off = itertools.count(), {False: iter(poisoned), True: iter(in_place)}
 
     def run(self: Runner, folder: Path, seed: int, poison: int, **how: bool) -> Ran:
-        factor = 1.0
-        if how.get("again"):
-            factor = behind_busy if how.get("in_place") else 1.0 + 2**-21
-        return ran(total, tmp_path / str(next(count)), seed, sums()[0] * factor)
+        moved = next(off[how.get("in_place", False)]) if how.get("again") else 0
+        return ran(total, tmp_path / str(next(count)), seed, sums()[0] * (1.0 + moved))
 
     monkeypatch.setattr(Runner, "run", run)
     monkeypatch.setattr(Runner, "_on_gpu", property(lambda self: True))
@@ -113,4 +124,4 @@ def test_who_minds_poison_alone_does_not_wait_whatever_it_gives(
     first, last = (run(runner, tmp_path, 5, POISONS[1], again=again) for again in (False, True))
     found = runner._again(first, last)
     assert (found.late == NOT_WAITING) is late
-    assert found.unlike_idle is unlike_idle
+    assert found.unlike_idle is not late

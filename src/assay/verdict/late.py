@@ -87,12 +87,14 @@ def busy(
 ) -> Iterator[None]:
     """A side stream as the current one, busy for a while; then the inputs get their values on it.
 
-    Until then they hold poison; in_place: their values, all the time.
+    Until then they hold poison; in_place: their values, which are written over themselves, so that
+    nothing else differs: what comes before a kernel can change the order in which its atomics add.
     """
-    places = [] if in_place else _places(inputs)
+    places = _places(inputs)
     values = [(place, place.clone(memory_format=torch.contiguous_format)) for place in places]
     for place in places:
-        place.copy_(_pattern(place, poison))
+        if not in_place:
+            place.copy_(_pattern(place, poison))
     torch.cuda.synchronize(device)
     end = time.monotonic() + BUSY_SECONDS
     with torch.cuda.stream(torch.cuda.Stream(device)):
