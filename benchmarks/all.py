@@ -42,7 +42,7 @@ STEPS = {
         200,
         "save to number",
     ),
-    "roofs": Step(("assay.cli", "roofs", "--again"), 120, "ceilings"),
+    "roofs": Step(("assay", "roofs", "--again"), 120, "ceilings"),
     "operators": Step(("benchmarks.first_operators",), 300, "square and softmax in every way"),
     "gallery": Step(
         ("benchmarks.gallery", "--only", "targets", "--limit", "520"),

@@ -11,7 +11,7 @@ from pathlib import Path
 def assay(folder: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
     """What `assay WORDS` did in a folder, at 80 columns. env: beside this process's own."""
     return subprocess.run(
-        [sys.executable, "-m", "assay.cli", *words],
+        [sys.executable, "-m", "assay", *words],
         cwd=folder,
         capture_output=True,
         text=True,

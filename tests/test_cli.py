@@ -104,7 +104,7 @@ def test_ctrl_c_keeps_what_was_judged_and_leaves_no_process(tmp_path: Path) -> N
         [
             sys.executable,
             "-m",
-            "assay.cli",
+            "assay",
             "check",
             "mine.py",
             "-k",

@@ -547,7 +547,7 @@ def test_the_page_on_maps_shows_what_is_so(tmp_path):
     (shown,) = re.findall(r"```console\n\$ assay (.*?)\n(.*?)```", page, re.DOTALL)
     (tmp_path / "square.py").write_text(kernel)
     (tmp_path / "use.py").write_text(use)
-    command = [sys.executable, "-m", "assay.cli", "map", "square.py", "-k", "triton BLOCK=128"]
+    command = [sys.executable, "-m", "assay", "map", "square.py", "-k", "triton BLOCK=128"]
     assert shown[0] == 'map square.py -k "triton BLOCK=128" --output 0'
     run = subprocess.run([*command, "--output", "0"], cwd=tmp_path, capture_output=True, text=True)
     assert run.stdout == shown[1]

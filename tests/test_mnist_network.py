@@ -210,7 +210,7 @@ def test_a_killed_training_goes_on_bit_for_bit(tmp_path):
     """SIGKILL at any moment: the checkpoint is whole, and the end is that of one run."""
 
     def command(kept: Path, *more: str) -> list[str]:
-        return [sys.executable, "-m", "assay.cli", "mnist", "train", *more,
+        return [sys.executable, "-m", "assay", "mnist", "train", *more,
                 "--checkpoint", str(kept), "--epochs", "2", "--every", "5"]  # fmt: skip
 
     subprocess.run(command(tmp_path / "whole.npz"), check=True, capture_output=True)

@@ -317,7 +317,3 @@ def main() -> None:
     except AssayError as error:
         print(f"assay: {error}", file=sys.stderr)
         raise SystemExit(2) from None
-
-
-if __name__ == "__main__":
-    main()
