@@ -21,9 +21,9 @@ BROKEN = (
     "hardware power brake",
 )
 """Under these a card is not what its data sheet says. A power cap is how a card works: a note."""
-AGREE, AGREE_SECONDS = 0.05, 5e-7
-"""How far events may be from what CUPTI says, or so much a kernel: what tracing adds to a
-kernel that it waits for is up to 0.5 us."""
+AGREE, AGREE_SECONDS = 0.05, 8e-7
+"""How far events may be from what CUPTI says, or so much a kernel. Of kernels below 10 us events
+read 0.33 us more at the median, 0.53 at 95 % of 692, and up to 0.72 (the gallery's, on H200s)."""
 A_BOUNDARY, IN_A_ROW = 0.03, 0.1
 """How far events may be below the sum of several kernels' durations by CUPTI, which lets each end
 before the next begins: so much for each, and so much at most. 199.7 us and 214.5 of four that move
