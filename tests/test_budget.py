@@ -574,6 +574,14 @@ def test_rows_that_stand_above_one_another_move_unlike_each_other() -> None:
         assert not n or n % PERIOD
 
 
+def test_inputs_of_one_place_move_unlike_each_other() -> None:
+    """A norm's shift beside its scale, say: alike, they would cancel in every draw."""
+    w = draw(2, 300)
+    (moved,) = known(lambda w, b: w * 3 + b, w, -w * 3).moved
+    assert moved is not None
+    assert bool((moved > 0.2 * w.abs()).all())
+
+
 def test_a_few_results_that_cancel_may_be_rounded_in_another_order() -> None:
     """The gradient of a norm over one element: 1 - x^2 / (x^2 + 1e-6), where the largest x decide.
 

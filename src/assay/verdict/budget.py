@@ -251,7 +251,7 @@ def _moved(
 ) -> tuple[torch.Tensor | None, ...]:
     moved = [torch.zeros_like(t.abs()) if _inexact(t) else None for t in base]
     for draw in range(draws):
-        shifted = outputs_of(op, [perturb(x, draw, step) for x in inputs])
+        shifted = outputs_of(op, perturb(inputs, draw, lambda x: step))
         for total, before, after in zip(moved, base, shifted):
             if total is not None:
                 add_in_square(total, before, after)
@@ -356,7 +356,7 @@ def _nearby(
     here = [x.cpu() if isinstance(x, torch.Tensor) else x for x in inputs]
     moved = tuple(None if d is None else d.cpu() for d in first.moved)
     for draw in range(AGAIN):
-        near = [perturb(x, DRAWS + draw, nudge(x)) for x in here]
+        near = perturb(here, DRAWS + draw, nudge)
         try:
             with torch.no_grad(), default_float64():
                 truths = outputs_of(op, [widen(x) for x in near])

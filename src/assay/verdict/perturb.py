@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -22,24 +23,29 @@ differ: were a row as long, the rows above one another would all move alike, and
 not at all."""
 
 
-def perturb(value: Any, draw: int, step: float) -> Any:
-    """A copy with every element made larger or smaller by a step or so."""
+def perturb(inputs: Sequence[Any], draw: int, step: Callable[[Any], float]) -> list[Any]:
+    """Copies with every element made larger or smaller by a step or so, each input in its own way:
+    were w and b of one place moved alike, their sum would hardly move where it cancels."""
+    return [_perturbed(x, draw, place, step(x)) for place, x in enumerate(inputs)]
+
+
+def _perturbed(value: Any, draw: int, place: int, step: float) -> Any:
     if not isinstance(value, torch.Tensor) or value.dtype not in ROUNDOFF:
         return value.clone() if isinstance(value, torch.Tensor) else value
     copy = value.clone(memory_format=torch.contiguous_format)
     flat = copy.view(-1)
-    factors = _factors(draw, step, value.abs().dtype if value.is_complex() else value.dtype)
-    factors = factors.to(value.device)
+    real = value.abs().dtype if value.is_complex() else value.dtype
+    factors = _factors(draw, place, step, real).to(value.device)
     whole = flat.numel() // PERIOD * PERIOD
     flat[:whole].view(-1, PERIOD).mul_(factors)
     flat[whole:].mul_(factors[: flat.numel() - whole])
     return copy
 
 
-@functools.cache
-def _factors(draw: int, step: float, dtype: torch.dtype) -> torch.Tensor:
+@functools.lru_cache(maxsize=64)  # half a megabyte each
+def _factors(draw: int, place: int, step: float, dtype: torch.dtype) -> torch.Tensor:
     """1 + step or 1 - step at random, the step itself between a half and three halves of `step`."""
-    generator = torch.Generator().manual_seed(draw + 1)
+    generator = torch.Generator().manual_seed((place << 8) + draw + 1)
     signs = torch.randint(0, 2, (PERIOD,), generator=generator).to(torch.float64)
     sizes = torch.rand(PERIOD, generator=generator, dtype=torch.float64) + 0.5
     return (1 + step * sizes * (2 * signs - 1)).to(dtype)
