@@ -67,21 +67,22 @@ SHEETS = (
 """What moves 512 MB in either dtype, as the copy does that is timed beside."""
 HELD = ("cuda/held", "cuda/streamed")
 CHAINS = ("cuda/vectorised", "triton")
+WALKED = ("triton", "triton/held")
 OF_TARGETS = (
     Part("softmax", cases(*H200, *ROWS),
-         (*HELD, "cuda/cluster", "cuda/joined", "cuda/split", "triton", "numba")),
+         (*HELD, "cuda/cluster", "cuda/joined", "cuda/split", *WALKED, "numba")),
     Part("transpose", (*SHEETS, *cases({"m": 1024, "n": 1024})), (*CHAINS, "numba")),
     Part("gelu_tanh", (*LONG, *cases({"n": 1 << 22})), CHAINS),
-    Part("layernorm", cases(FEW, *USUAL, CACHED), (*HELD, "cuda/split", "triton")),
+    Part("layernorm", cases(FEW, *USUAL, CACHED), (*HELD, "cuda/split", *WALKED)),
     Part("cross_entropy", cases({"rows": 4096, "n": 32000}, {"rows": 32768, "n": 4096}, CACHED),
-         ("cuda/held", "triton")),
+         (*HELD, "triton")),
     Part("sum", cases({"n": 1 << 28}, {"n": 1 << 26}, {"n": 1 << 20}),
          ("cuda/two_stages", "cuda/atomics", "triton", "numba")),
     Part("square", (*SHEETS, *cases({"m": 1024, "n": 1024})), (*CHAINS, "numba", "extension")),
     Part("cross_entropy_both", cases({"rows": 4096, "n": 32000}, CACHED), (*HELD, "triton")),
     Part("vecadd", (*LONG, *cases(*VECTORS)), (*CHAINS, "numba")),
     Part("layernorm_grad", cases(*USUAL, CACHED), ("cuda/held", "triton")),
-    Part("rmsnorm", cases(*USUAL, CACHED), (*HELD, "triton")),
+    Part("rmsnorm", cases(*USUAL, CACHED), (*HELD, *WALKED)),
     Part("gelu", (*LONG, *cases(*VECTORS)), CHAINS),
     Part("rmsnorm_grad", cases(*USUAL, CACHED), ("cuda/held", "triton")),
 )  # fmt: skip
@@ -160,7 +161,7 @@ def reductions() -> tuple[Part, ...]:
     contrast: Values = {"size": 5, "least": 0.01}
     near = [{**size, **contrast} for size in planes]
     return (
-        two("row_sum", "reductions", sums, ("cuda/block_a_row", "triton", "numba")),
+        two("row_sum", "reductions", sums, ("cuda/held", "cuda/block_a_row", "triton", "numba")),
         two("log_softmax", "reductions", rows, ("cuda/held", "triton")),
         two("log_softmax_grad", "reductions", rows, ("cuda/held", "triton")),
         two("softmax_grad", "reductions", rows, ("cuda/held", "triton")),

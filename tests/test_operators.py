@@ -7,11 +7,13 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import assay
 from assay.inputs import Make
 from assay.op import Op, ops_in
-from assay.ops.rows import held
+from assay.ops.rows import held, spread
 from assay.ops.square import square
 from assay.target import TOGETHER, library, parse
 from assay.types import Row
@@ -233,6 +235,22 @@ def test_a_row_that_is_held_fits_its_threads(
         assert threads <= widest
         longest = n
     assert longest >= widest * most // 2, "else everything is walked"
+
+
+@given(
+    rows=st.integers(1, 1 << 20),
+    threads=st.sampled_from([32, 128, 256, 512, 1024]),
+    each=st.sampled_from([1, 2, 4, 8]),
+    room=st.sampled_from([40 * 2048, 132 * 2048]),
+)
+def test_few_rows_have_more_threads_that_hold_as_much(
+    rows: int, threads: int, each: int, room: int
+) -> None:
+    more, fewer = spread(rows, threads, each, room)
+    assert more * fewer == threads * each
+    assert threads <= more <= 1024
+    assert more == threads or rows * more <= room, "else some would wait for others"
+    assert fewer == 1 or more == 1024 or 2 * rows * more > room, "as many as there is room for"
 
 
 RACY = """

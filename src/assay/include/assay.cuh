@@ -110,6 +110,18 @@ __device__ __forceinline__ float reciprocal(float v) {
   return inverse;
 }
 
+// 1 / v of 2^-126 <= v <= 2^126, and NaN of 0 and NaN: by hardware's reciprocal, which is within 2^-23
+// of its own (PTX), and one step of Newton's method better. What is rounded as it should be is a call.
+__device__ __forceinline__ float inverse_of(float v) {
+  const float inverse = reciprocal(v);
+  return fmaf(inverse, fmaf(-v, inverse, 1.0f), inverse);
+}
+__device__ __forceinline__ double inverse_of(double v) { return 1 / v; }
+
+// v / n of a count n, within 1 ulp.
+__device__ __forceinline__ float share_of(float v, int n) { return v * inverse_of(float(n)); }
+__device__ __forceinline__ double share_of(double v, int n) { return v / n; }
+
 // 1 / (1 + e**-v). Far below zero e**-v is inf and the result 0, far above 0 and 1.
 template <typename T>
 __device__ __forceinline__ accumulator<T> sigmoid_for(accumulator<T> v) {
@@ -228,6 +240,11 @@ __device__ __forceinline__ Raw load_raw(const T* p) {
   return load<4>(reinterpret_cast<const unsigned*>(p));
 }
 
+// Brings the line of an address to the L2 cache, while the thread goes on.
+__device__ __forceinline__ void prefetch(const void* p) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(p)));
+}
+
 // Rounded once, to T, and stored.
 template <bool ONCE = false, typename T, int N>
 __device__ __forceinline__ void store(T* p, const Wide<T, N>& wide) {
@@ -270,6 +287,28 @@ __device__ __forceinline__ void let_next_kernel_start() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
+}
+
+// ---- code ------------------------------------------------------------------------------------
+
+template <int N>
+struct Count {  // a number that a lambda can take as a constant
+  static constexpr int value = N;
+};
+template <bool YES>
+struct Flag {  // a condition, likewise
+  __device__ __forceinline__ constexpr operator bool() const { return YES; }
+};
+
+// f(Flag<true>) or f(Flag<false>): two pieces of code, each without a jump over the other's. Asked
+// again at each vector, the usual way leads past the rare one many times, and instructions come out
+// of memory too, the first time.
+template <typename F>
+__device__ __forceinline__ void apart(bool condition, F f) {
+  if (condition)
+    f(Flag<true>{});
+  else
+    f(Flag<false>{});
 }
 
 // ---- reductions -----------------------------------------------------------------------------

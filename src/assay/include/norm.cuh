@@ -25,16 +25,15 @@ __device__ __forceinline__ Statistics<accumulator<T>> statistics(
   using A = accumulator<T>;
   A mean = 0;
   if constexpr (CENTRED)  // beyond the row: 0
-    mean = row_reduce<THREADS>(x.over(Sum{}), Sum{}) / n;
-  const auto square = [=](A v, int, int) { return (v - mean) * (v - mean); };
-  const bool full = n == THREADS * VECS * x.N || !CENTRED;
-  const A squares = full ? x.over(square, Sum{})
-                         : x.over(
-                               [&](A v, int u, int j) {
-                                 return x.index(whole, u, j) < n ? square(v, u, j) : A(0);
-                               },
-                               Sum{});
-  return {mean, reciprocal_root(row_reduce<THREADS>(squares, Sum{}) / n + eps)};
+    mean = share_of(row_reduce<THREADS>(x.over(Sum{}), Sum{}), n);
+  // Beyond the row lies 0: there it is set against 0, where all of a whole vector is.
+  const A squares = x.over(
+      [&](A v, int u, int j) {
+        const A d = v - (!CENTRED || x.index(whole, u, whole ? 0 : j) < n ? mean : A(0));
+        return d * d;
+      },
+      Sum{});
+  return {mean, reciprocal_root(share_of(row_reduce<THREADS>(squares, Sum{}), n) + eps)};
 }
 
 template <bool CENTRED, int BLOCK, typename T>
@@ -76,32 +75,47 @@ __device__ __forceinline__ void normalise(Wide<T, N>& v, const Statistics<accumu
   for (int j = 0; j < N; ++j) v[j] = normal<CENTRED>(v[j], s, scale[j], shift[j]);
 }
 
+// Vectors of w and b that a thread holds at once, beside so many elements of x, in 64 registers. If
+// that is all of them, they are on their way while x is reduced.
+template <int ELEMENTS>
+inline constexpr int vectors_at_once = ELEMENTS <= 16 ? 4 : 2;
+// Blocks that ask for w and b to come to the L2 cache beside their rows: those of the first moment
+// would all wait for memory twice.
+inline constexpr int FIRST_BLOCKS = 4;
+
 // y of one row, whose x is in registers.
 template <bool CENTRED, typename T, int THREADS, int VECS>
 __device__ __forceinline__ void normalise(Held<T, THREADS, VECS>& v, T* to, const T* w, const T* b,
                                           int count, bool whole, accumulator<T> eps) {
   using A = accumulator<T>;
-  constexpr int N = widest<T>;
+  constexpr int MOST = vectors_at_once<VECS * widest<T>> / (CENTRED ? 2 : 1);
+  constexpr int SOME = VECS < MOST ? VECS : MOST;
+  Raw scale[SOME], shift[SOME];
+  const auto ask = [&](int from) {
+#pragma unroll
+    for (int u = 0; u < SOME; ++u) {
+      const int i = v.index(true, from + u, 0);
+      scale[u] = shift[u] = Raw{};
+      if (i < count) scale[u] = load_raw(w + i);
+      if (CENTRED && i < count) shift[u] = load_raw(b + i);
+    }
+  };
+  if (whole && SOME == VECS) ask(0);
   const auto s = statistics<CENTRED>(v, count, whole, eps);
-  // w and b come out of a cache a vector at a time: all at once would fill registers that more rows
-  // in flight can use.
 #pragma unroll
   for (int u = 0; u < VECS; ++u) {
     if (whole) {
-      const int i = v.index(true, u, 0);
-      if (i >= count) continue;
-      const auto scale = widen<T>(load_raw(w + i));
-      auto shift = scale;
-      if constexpr (CENTRED) shift = widen<T>(load_raw(b + i));
-      normalise<CENTRED, T>(v.v[u], s, scale, shift);
-      store(to + i, v.v[u]);
+      if (SOME < VECS && u % SOME == 0) ask(u);
+      const int i = v.index(true, u, 0), k = u % SOME;
+      normalise<CENTRED, T>(v.v[u], s, widen<T>(scale[k]), widen<T>(shift[k]));
+      if (i < count) store(to + i, v.v[u]);
     } else {
 #pragma unroll
-      for (int j = 0; j < N; ++j) {
+      for (int j = 0; j < v.N; ++j) {
         const int i = v.index(false, u, j);
         if (i >= count) continue;
-        const A shift = CENTRED ? to_float(b[i]) : A(0);
-        to[i] = from_float<T>(normal<CENTRED>(v.v[u][j], s, to_float(w[i]), shift));
+        const A by = CENTRED ? to_float(b[i]) : A(0);
+        to[i] = from_float<T>(normal<CENTRED>(v.v[u][j], s, to_float(w[i]), by));
       }
     }
   }
@@ -118,10 +132,16 @@ __device__ __forceinline__ void normalise_held(T* y, const T* x, const T* w, con
                                                long long rows, long long n, accumulator<T> eps) {
   const long long row = own_row<THREADS>();
   if (row >= rows) return;
-  const bool whole = whole_rows<CENTRED>(y, x, w, b, n);
-  Held<T, THREADS, VECS> v;
-  v.load(x + row * n, int(n), whole, from_float<T>(0));
-  normalise<CENTRED>(v, y + row * n, w, b, int(n), whole, eps);
+  apart(whole_rows<CENTRED>(y, x, w, b, n), [&](auto whole) {
+    Held<T, THREADS, VECS> v;
+    if (blockIdx.x < FIRST_BLOCKS)
+      for (int i = v.index(true, 0, 0); i < n; i += v.N * THREADS) {
+        prefetch(w + i);
+        if constexpr (CENTRED) prefetch(b + i);
+      }
+    v.load(x + row * n, int(n), whole, from_float<T>(0));
+    normalise<CENTRED>(v, y + row * n, w, b, int(n), whole, eps);
+  });
 }
 
 template <bool CENTRED, typename T, int THREADS, int VECS>

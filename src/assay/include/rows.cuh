@@ -8,16 +8,16 @@
 
 namespace assay {
 
-template <int N>
-struct Count {  // a number that a lambda can take as a constant
-  static constexpr int value = N;
-};
-
 // Rows of one warp each lie four to a block; else a block has one row.
 template <int THREADS>
 inline constexpr int rows_of_block = THREADS == 32 ? 4 : 1;
 template <int THREADS>
 inline constexpr int threads_of_block = THREADS * rows_of_block<THREADS>;
+// Blocks that share a multiprocessor at least: 1,024 threads of 64 registers, of 8 bytes an element
+// half as many.
+template <typename T, int THREADS>
+inline constexpr int blocks_of_held =
+    (sizeof(T) < 8 || THREADS > 512 ? 1024 : 512) / threads_of_block<THREADS>;
 
 // The row of this thread, and its place among the THREADS threads of that row.
 template <int THREADS>

@@ -7,7 +7,7 @@ import torch
 from assay import hardware
 
 from .launching import accumulator, blocks, multiprocessors
-from .rows import ROWS_OF_BLOCK, WALKERS, held, in_parts, of_rows
+from .rows import ROWS_OF_BLOCK, WALKERS, by_rows, held, in_parts, of_rows
 
 PARTIALS, ROWS = (8, 64), (32, 16)
 """Columns that a block adds, and rows side by side: 32 bytes a row, of partial sums and of x."""
@@ -17,6 +17,19 @@ FEW_HELD, CROWD = 8, 768
 """With so few elements a thread, of 4 bytes or less, so many threads share a multiprocessor."""
 OWN_SHARED = 1024
 """Bytes of shared memory that a block has for its sums."""
+
+
+EACH = 16
+"""Elements that a thread holds best: beside them it has room for their weights, so that those come
+while the row is reduced."""
+
+
+def normalised(k, name, y, x, *weights):
+    """y by `<name>_held`, or `<name>_walked` where a row is too long."""
+    rows, n = of_rows(x)
+    size = x.element_size()
+    each = max(1, min(4, EACH * size // 16))
+    by_rows(k, name, rows, n, k.type(x), size, (y, x, *weights), each=each, alone=each)
 
 
 WRITERS, WRITING = 2, 256

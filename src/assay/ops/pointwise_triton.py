@@ -19,6 +19,14 @@ def span(BLOCK: tl.constexpr):
 
 
 @triton.jit
+def tile(rows, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Rows, in 64 bits, and columns of a program's tile, and what of it is inside."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    column = tl.arange(0, COLUMNS)[None, :]
+    return row, column, (row < rows) & (column < n)
+
+
+@triton.jit
 def wide(v):
     """float32, or float64 as it is."""
     return v if v.dtype == tl.float64 else v.to(tl.float32)

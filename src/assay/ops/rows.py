@@ -13,6 +13,8 @@ ROWS_OF_BLOCK = 4
 """Rows of one warp each lie four to a block."""
 SHARING = 4
 """Blocks on each multiprocessor that share few rows."""
+RESIDENT = 2048
+"""Threads that a multiprocessor has at once, at most: 1,024 or 1,536 on smaller cards."""
 WALKERS = 512
 """Threads of a block that walks a row."""
 
@@ -22,23 +24,40 @@ def of_rows(x) -> tuple[int, int]:
     return math.prod(x.shape[:-1]), x.shape[-1]
 
 
-def held(n: int, itemsize: int, most: int = 32, widest: int = 1024, each: int = 4):
+def held(n, itemsize, most=32, widest=1024, each=4, alone=4):
     """(threads of a row, vectors a thread) that hold n elements in registers, or None.
 
     most: elements a thread may hold; widest: threads of a row. A thread of 1,024 has 64 registers,
-    one of 512 has 128. each: vectors a thread had best, in a block of up to 512.
-    A row of up to 128 vectors of 16 bytes belongs to a warp, which needs no barrier.
+    one of 512 has 128. each: vectors a thread had best, in a block of up to 512; alone: in a warp.
+    A row that a warp can hold so belongs to one, which needs no barrier.
     """
     width = 16 // itemsize
     vectors = blocks(n, width)
     wished = max(power(blocks(vectors, 4)), min(512, power(blocks(vectors, each))))
-    threads = 32 if vectors <= 128 else min(widest, max(128, wished))
+    threads = 32 if vectors <= 32 * alone else min(widest, max(128, wished))
     each = power(blocks(vectors, threads))
     while each * width > most and 128 <= threads < widest:
         threads, each = 2 * threads, each // 2
     if each * width > most and threads == 32:
         threads, each = 128, max(1, each // 4)
     return (threads, each) if each * width <= most else None
+
+
+TILE, MOST_COLUMNS = 1024, 1 << 14
+"""Elements that a program of Triton takes at least, and of a row at most: 32 a thread."""
+
+
+def short(n):
+    """Where a program of Triton can hold a row: for `when`."""
+    return n <= MOST_COLUMNS or f"meant for rows of up to {MOST_COLUMNS:,} elements"
+
+
+def by_tiles(kernel, rows, n, arguments):
+    """Launches a kernel of Triton that holds whole rows, 16 elements a thread where it can be."""
+    columns = power(n)
+    together = max(1, TILE // columns)
+    warps = min(16, max(1, together * columns // 512))
+    kernel[(blocks(rows, together),)](*arguments, rows, n, together, columns, num_warps=warps)
 
 
 def few_long(rows, n):
@@ -64,14 +83,21 @@ def power(n: int) -> int:
     return 1 << max(0, n - 1).bit_length()
 
 
-def by_rows(k, name, rows, n, dtype, itemsize, arguments, most=32, each=4):
+def spread(rows: int, threads: int, each: int, room: int) -> tuple[int, int]:
+    """The same of so few rows that more threads find room: what a thread holds comes later each."""
+    while each > 1 and threads < 1024 and 2 * rows * threads <= room:
+        threads, each = 2 * threads, each // 2
+    return threads, each
+
+
+def by_rows(k, name, rows, n, dtype, itemsize, arguments, most=32, each=4, alone=4):
     """Launches `<name>_held` where n elements fit registers, else `<name>_walked`."""
-    chosen = held(n, itemsize, most, each=each)
+    chosen = held(n, itemsize, most, each=each, alone=alone)
     if chosen is None:
         kernel = k[f"{name}_walked<{dtype}, {WALKERS}>"]
         kernel(grid=rows, block=WALKERS, shared=0)(*arguments, rows, n)
         return
-    threads, each = chosen
+    threads, each = spread(rows, *chosen, RESIDENT * multiprocessors(arguments[0]))
     together = ROWS_OF_BLOCK if threads == 32 else 1
     kernel = k[f"{name}_held<{dtype}, {threads}, {each}>"]
     kernel(grid=blocks(rows, together), block=threads * together, shared=0)(*arguments, rows, n)

@@ -107,6 +107,12 @@ def by_cuda(k, loss, x, target):
     launch(k, "cross_entropy", x, (loss, x, target), 0 if walked else 32)
 
 
+@cross_entropy.launcher("cuda/streamed", source="cross_entropy.cu", when=streamable)
+def by_cuda_streamed(k, loss, x, target):
+    if x.numel():
+        streamed(k, "cross_entropy", x, (loss, x, target))
+
+
 @cross_entropy_grad.launcher("cuda/held", source="cross_entropy.cu")
 def gradient_by_cuda(k, dx, dloss, x, target):
     launch(k, "cross_entropy_grad", x, (dx, dloss, x, target))

@@ -2,7 +2,7 @@
 //
 // cross_entropy_held, _grad_held, _both_held        a row in the registers of a warp or a block: x
 //                                                   is read once, whatever is asked for
-// cross_entropy_both_streamed                       the same; a block stays for many rows, and the
+// cross_entropy_streamed, _both_streamed            the same; a block stays for many rows, and the
 //                                                   next is on its way meanwhile
 // cross_entropy_walked, _grad_walked, _both_walked  longer rows: one walk for the largest and the
 //                                                   sum (online softmax), a second for dx. The loss
@@ -30,6 +30,9 @@ __device__ __forceinline__ void of_row(Wanted<T> wanted, assay::Held<T, THREADS,
                                        long long n, bool whole) {
   using A = assay::accumulator<T>;
   const int right = int(target[row]);
+  const bool writes = wanted.loss && assay::own_lane<THREADS>() == 0;
+  // On its way while the row is reduced: it comes only once `right` has come.
+  const T own = writes ? x[row * n + right] : assay::from_float<T>(0);
   assay::Apart<A> seen;
   seen.largest = assay::row_reduce<THREADS>(held.over(assay::Max{}), assay::Max{});
   const A by = seen.shift(seen.largest);
@@ -38,13 +41,10 @@ __device__ __forceinline__ void of_row(Wanted<T> wanted, assay::Held<T, THREADS,
   seen.ones = assay::row_reduce<THREADS>(seen.ones, assay::Sum{});
   seen.rest = assay::row_reduce<THREADS>(seen.rest, assay::Sum{});
 
-  if (wanted.loss && assay::own_lane<THREADS>() == 0) {
-    const A own = assay::to_float(x[row * n + right]) - by;
-    wanted.loss[row] = assay::from_float<T>(seen.log() - own);
-  }
+  if (writes) wanted.loss[row] = assay::from_float<T>(seen.log() - (assay::to_float(own) - by));
   if (wanted.dx) {
     const A factor = wanted.dloss ? assay::to_float(wanted.dloss[row]) : A(1);
-    const A scale = A(1) / seen.sum();
+    const A scale = assay::inverse_of(seen.sum());
     held.change([&](A e, int u, int j) {
       const A p = e * scale;
       return factor * (held.index(whole, u, j) == right ? p - 1 : p);
@@ -63,10 +63,11 @@ __device__ __forceinline__ void of_held_row(Wanted<T> wanted, const T* x, const 
                                             long long rows, long long n) {
   const long long row = assay::own_row<THREADS>();
   if (row >= rows) return;
-  const bool whole = whole_rows(wanted, x, n);
-  assay::Held<T, THREADS, VECS> held;
-  held.load(x + row * n, int(n), whole, assay::from_float<T>(-INFINITY));
-  of_row<THREADS, VECS>(wanted, held, x, target, row, n, whole);
+  assay::apart(whole_rows(wanted, x, n), [&](auto whole) {
+    assay::Held<T, THREADS, VECS> held;
+    held.load(x + row * n, int(n), whole, assay::from_float<T>(-INFINITY));
+    of_row<THREADS, VECS>(wanted, held, x, target, row, n, whole);
+  });
 }
 
 template <int THREADS, int VECS, typename T>
@@ -112,9 +113,16 @@ __device__ __forceinline__ void of_walked_row(Wanted<T> wanted, const T* x,
 }
 
 template <typename T, int THREADS, int VECS>
-__global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
+__global__ void
+    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS>)
     cross_entropy_held(T* loss, const T* x, const long long* target, long long rows, long long n) {
   of_held_row<THREADS, VECS>(Wanted<T>{loss, nullptr, nullptr}, x, target, rows, n);
+}
+template <typename T, int THREADS, int VECS>
+__global__ void __launch_bounds__(THREADS, assay::blocks_of_streamed<THREADS>)
+    cross_entropy_streamed(T* loss, const T* x, const long long* target, long long rows,
+                           long long n) {
+  of_streamed_rows<THREADS, VECS>(Wanted<T>{loss, nullptr, nullptr}, x, target, rows, n);
 }
 template <typename T, int BLOCK>
 __global__ void __launch_bounds__(BLOCK)
@@ -124,7 +132,8 @@ __global__ void __launch_bounds__(BLOCK)
 }
 
 template <typename T, int THREADS, int VECS>
-__global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
+__global__ void
+    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS>)
     cross_entropy_grad_held(T* dx, const T* dloss, const T* x, const long long* target,
                             long long rows, long long n) {
   of_held_row<THREADS, VECS>(Wanted<T>{nullptr, dx, dloss}, x, target, rows, n);
@@ -137,7 +146,8 @@ __global__ void __launch_bounds__(BLOCK)
 }
 
 template <typename T, int THREADS, int VECS>
-__global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
+__global__ void
+    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS>)
     cross_entropy_both_held(T* loss, T* dx, const T* x, const long long* target, long long rows,
                             long long n) {
   of_held_row<THREADS, VECS>(Wanted<T>{loss, dx, nullptr}, x, target, rows, n);

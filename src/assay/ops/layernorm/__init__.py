@@ -20,7 +20,7 @@ from assay.op import Op
 
 from .. import norms
 from ..launching import accumulator, widened
-from ..rows import by_rows, few_long, of_rows, streamable, streamed
+from ..rows import by_tiles, few_long, of_rows, short, streamable, streamed
 
 
 def reference(x, w, b):
@@ -58,9 +58,8 @@ layernorm: Op = Op(
 
 @layernorm.launcher("cuda/held", source="layernorm.cu")
 def by_cuda(k, y, x, w, b):
-    rows, n = of_rows(x)
     if x.numel():
-        by_rows(k, "layernorm", rows, n, k.type(x), x.element_size(), (y, x, w, b))
+        norms.normalised(k, "layernorm", y, x, w, b)
 
 
 @layernorm.launcher("cuda/streamed", source="layernorm.cu", when=streamable)
@@ -82,6 +81,14 @@ def by_triton(y, x, w, b, BLOCK):
     if x.numel():
         rows, n = of_rows(x)
         kernel[(rows,)](y, x, w, b, n, BLOCK, num_warps=8)
+
+
+@layernorm.launcher("triton/held", when=short)
+def by_triton_held(y, x, w, b):
+    from .layernorm_triton import held_kernel
+
+    if x.numel():
+        by_tiles(held_kernel, *of_rows(x), (y, x, w, b))
 
 
 def formula(dy, x, w):

@@ -20,7 +20,8 @@ template <typename T>
 inline constexpr assay::accumulator<T> EPS = 1e-5;
 
 template <typename T, int THREADS, int VECS>
-__global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
+__global__ void
+    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS>)
     layernorm_held(T* y, const T* x, const T* w, const T* b, long long rows, long long n) {
   assay::normalise_held<true, T, THREADS, VECS>(y, x, w, b, rows, n, EPS<T>);
 }

@@ -1,6 +1,7 @@
 """layernorm and its gradient in Triton: one program a row, walked BLOCK elements at a time.
 
 kernel           mean, then the squares about it, then y: a walk each
+held_kernel      ROWS whole rows of up to COLUMNS elements by a program, in its registers: read once
 gradient_kernel  the same for dx, and keeps mean and rstd of its row
 columns_kernel   dw and db: one program for COLUMNS neighbouring columns, ROWS rows at a time
 
@@ -12,7 +13,7 @@ FLOPs   8 * rows * n; the gradient 15 * rows * n
 import triton
 import triton.language as tl
 
-from ..pointwise_triton import inverse_root, mean_of, wide
+from ..pointwise_triton import inverse_root, mean_of, tile, wide
 
 
 @triton.jit
@@ -44,6 +45,17 @@ def kernel(y, x, w, b, n, BLOCK: tl.constexpr):
         scale = wide(tl.load(w + at, mask=inside, other=0))
         shift = wide(tl.load(b + at, mask=inside, other=0))
         tl.store(y + at, (h * scale + shift).to(y.dtype.element_ty), inside)
+
+
+@triton.jit
+def held_kernel(y, x, w, b, rows, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    row, column, inside = tile(rows, n, ROWS, COLUMNS)
+    v = wide(tl.load(x + row * n + column, mask=inside, other=0))
+    scale = wide(tl.load(w + column, mask=column < n, other=0))
+    shift = wide(tl.load(b + column, mask=column < n, other=0))
+    d = tl.where(inside, v - mean_of(tl.sum(v, 1), n)[:, None], 0)
+    rstd = inverse_root(mean_of(tl.sum(d * d, 1), n) + 1e-5)[:, None]
+    tl.store(y + row * n + column, (d * rstd * scale + shift).to(y.dtype.element_ty), inside)
 
 
 @triton.jit

@@ -9,26 +9,27 @@
 #include "rows.cuh"
 
 template <typename T, int THREADS, int VECS>
-__global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
+__global__ void
+    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS>)
     log_softmax_held(T* y, const T* x, long long rows, long long n) {
   using A = assay::accumulator<T>;
   const long long row = assay::own_row<THREADS>();
   if (row >= rows) return;
   const int count = int(n);
-  const bool whole = assay::whole_vectors<T>(n, x, y);
-
-  assay::Held<T, THREADS, VECS> held;
-  held.load(x + row * n, count, whole, assay::from_float<T>(-INFINITY));
-  assay::Apart<A> seen;
-  seen.largest = assay::row_reduce<THREADS>(held.over(assay::Max{}), assay::Max{});
-  const A by = seen.shift(seen.largest);
-  held.each([&](A v, int, int) { seen.add(assay::exponential_for<T>(v - by)); });
-  seen.ones = assay::row_reduce<THREADS>(seen.ones, assay::Sum{});
-  seen.rest = assay::row_reduce<THREADS>(seen.rest, assay::Sum{});
-  const A log = seen.log();
-  // A row of nothing but -inf: -inf - 0 - log 0 is NaN, as in torch.
-  held.change([&](A v, int, int) { return (v - by) - log; });
-  held.store(y + row * n, count, whole);
+  assay::apart(assay::whole_vectors<T>(n, x, y), [&](auto whole) {
+    assay::Held<T, THREADS, VECS> held;
+    held.load(x + row * n, count, whole, assay::from_float<T>(-INFINITY));
+    assay::Apart<A> seen;
+    seen.largest = assay::row_reduce<THREADS>(held.over(assay::Max{}), assay::Max{});
+    const A by = seen.shift(seen.largest);
+    held.each([&](A v, int, int) { seen.add(assay::exponential_for<T>(v - by)); });
+    seen.ones = assay::row_reduce<THREADS>(seen.ones, assay::Sum{});
+    seen.rest = assay::row_reduce<THREADS>(seen.rest, assay::Sum{});
+    const A log = seen.log();
+    // A row of nothing but -inf: -inf - 0 - log 0 is NaN, as in torch.
+    held.change([&](A v, int, int) { return (v - by) - log; });
+    held.store(y + row * n, count, whole);
+  });
 }
 
 template <typename T, int BLOCK>
@@ -51,22 +52,24 @@ __global__ void __launch_bounds__(BLOCK)
 }
 
 template <typename T, int THREADS, int VECS>
-__global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
+__global__ void
+    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS>)
     log_softmax_grad_held(T* dx, const T* dy, const T* y, long long rows, long long n) {
   using A = assay::accumulator<T>;
   const long long row = assay::own_row<THREADS>();
   if (row >= rows) return;
   const int count = int(n);
-  const bool whole = assay::whole_vectors<T>(n, dx, dy, y);
-
-  assay::Held<T, THREADS, VECS> g, p;
-  g.load(dy + row * n, count, whole, assay::from_float<T>(0));
-  p.load(y + row * n, count, whole, assay::from_float<T>(0));
-  const A sum = assay::row_reduce<THREADS>(g.over(assay::Sum{}), assay::Sum{});
-  g.change([&](A v, int u, int j) {
-    return v - assay::exponential_for<T>(p.v[u][j]) * sum;
+  const T zero = assay::from_float<T>(0);
+  assay::apart(assay::whole_vectors<T>(n, dx, dy, y), [&](auto whole) {
+    assay::Held<T, THREADS, VECS> g, p;
+    g.load(dy + row * n, count, whole, zero);
+    p.load(y + row * n, count, whole, zero);
+    const A sum = assay::row_reduce<THREADS>(g.over(assay::Sum{}), assay::Sum{});
+    g.change([&](A v, int u, int j) {
+      return v - assay::exponential_for<T>(p.v[u][j]) * sum;
+    });
+    g.store(dx + row * n, count, whole);
   });
-  g.store(dx + row * n, count, whole);
 }
 
 template <typename T, int BLOCK>

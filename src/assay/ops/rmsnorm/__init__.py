@@ -13,7 +13,7 @@ from assay.op import Op
 
 from .. import norms
 from ..launching import accumulator, widened
-from ..rows import by_rows, few_long, of_rows, streamable, streamed
+from ..rows import by_tiles, few_long, of_rows, short, streamable, streamed
 
 
 def reference(x, w):
@@ -47,9 +47,8 @@ rmsnorm: Op = Op(
 
 @rmsnorm.launcher("cuda/held", source="rmsnorm.cu")
 def by_cuda(k, y, x, w):
-    rows, n = of_rows(x)
     if x.numel():
-        by_rows(k, "rmsnorm", rows, n, k.type(x), x.element_size(), (y, x, w))
+        norms.normalised(k, "rmsnorm", y, x, w)
 
 
 @rmsnorm.launcher("cuda/streamed", source="rmsnorm.cu", when=streamable)
@@ -71,6 +70,14 @@ def by_triton(y, x, w, BLOCK):
     if x.numel():
         rows, n = of_rows(x)
         kernel[(rows,)](y, x, w, n, BLOCK, num_warps=8)
+
+
+@rmsnorm.launcher("triton/held", when=short)
+def by_triton_held(y, x, w):
+    from .rmsnorm_triton import held_kernel
+
+    if x.numel():
+        by_tiles(held_kernel, *of_rows(x), (y, x, w))
 
 
 def formula(dy, x, w):

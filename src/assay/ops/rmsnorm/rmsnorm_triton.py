@@ -1,6 +1,7 @@
 """rmsnorm and its gradient in Triton: one program a row, walked BLOCK elements at a time.
 
 kernel           the squares, then y: a walk each
+held_kernel      ROWS whole rows of up to COLUMNS elements by a program, in its registers: read once
 gradient_kernel  the squares, the product with h, then dx; keeps rstd of its row
 columns_kernel   dw: one program for COLUMNS neighbouring columns, ROWS rows at a time
 
@@ -12,7 +13,7 @@ FLOPs   4 * rows * n; the gradient 11 * rows * n
 import triton
 import triton.language as tl
 
-from ..pointwise_triton import inverse_root, mean_of, wide
+from ..pointwise_triton import inverse_root, mean_of, tile, wide
 
 
 @triton.jit
@@ -38,6 +39,15 @@ def kernel(y, x, w, n, BLOCK: tl.constexpr):
         h = wide(tl.load(x + at, mask=inside, other=0)) * rstd
         scale = wide(tl.load(w + at, mask=inside, other=0))
         tl.store(y + at, (h * scale).to(y.dtype.element_ty), inside)
+
+
+@triton.jit
+def held_kernel(y, x, w, rows, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    row, column, inside = tile(rows, n, ROWS, COLUMNS)
+    v = wide(tl.load(x + row * n + column, mask=inside, other=0))
+    scale = wide(tl.load(w + column, mask=column < n, other=0))
+    rstd = inverse_root(mean_of(tl.sum(v * v, 1), n) + 1e-6)[:, None]
+    tl.store(y + row * n + column, (v * rstd * scale).to(y.dtype.element_ty), inside)
 
 
 @triton.jit

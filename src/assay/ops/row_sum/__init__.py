@@ -16,7 +16,7 @@ from assay.inputs import dtype_name, dtype_of
 from assay.op import Op
 
 from ..launching import blocks, numba_has, numpy_has
-from ..rows import of_rows
+from ..rows import by_rows, of_rows
 
 
 def reference(x):
@@ -84,7 +84,14 @@ def by_cuda_thread_a_row(k, y, x):
 def by_cuda_block_a_row(k, y, x, BLOCK):
     rows, n = of_rows(x)
     if rows:
-        k[f"row_sum_block<{k.type(x)}, {BLOCK}>"](grid=rows, block=BLOCK, shared=0)(y, x, n)
+        k[f"row_sum_walked<{k.type(x)}, {BLOCK}>"](grid=rows, block=BLOCK, shared=0)(y, x, rows, n)
+
+
+@row_sum.launcher("cuda/held", source="row_sum.cu")
+def by_cuda_held(k, y, x):
+    rows, n = of_rows(x)
+    if rows:
+        by_rows(k, "row_sum", rows, n, k.type(x), x.element_size(), (y, x))
 
 
 @row_sum.launcher("numba", when=numba_has)

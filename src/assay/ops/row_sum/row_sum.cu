@@ -2,7 +2,8 @@
 //
 // row_sum_thread   one thread a row: neighbouring threads read addresses a row apart, so that every
 //                  32-byte sector is fetched for one element, if the caches lose it in between.
-// row_sum_block    one block a row, vectors of 16 bytes, then shuffles and shared memory.
+// row_sum_walked   one block a row, vectors of 16 bytes, then shuffles and shared memory.
+// row_sum_held     all vectors of a row are on their way at once, to the registers of a warp or a block.
 // sum_partial      each block adds every gridDim-th tile of all elements: fixed order.
 // sum_of_partials  one block adds what those wrote.
 // sum_atomic       each block adds its part to y by an atomic, in the order in which they end.
@@ -22,7 +23,8 @@ __global__ void row_sum_thread(T* y, const T* x, long long rows, long long n) {
 }
 
 template <typename T, int BLOCK>
-__global__ void __launch_bounds__(BLOCK) row_sum_block(T* y, const T* x, long long n) {
+__global__ void __launch_bounds__(BLOCK)
+    row_sum_walked(T* y, const T* x, long long rows, long long n) {
   using A = assay::accumulator<T>;
   const T* const in[1] = {x + blockIdx.x * n};
   A sum = 0;
@@ -34,6 +36,21 @@ __global__ void __launch_bounds__(BLOCK) row_sum_block(T* y, const T* x, long lo
   });
   sum = assay::block_reduce<BLOCK>(sum, assay::Sum{});
   if (threadIdx.x == 0) y[blockIdx.x] = assay::from_float<T>(sum);
+}
+
+template <typename T, int THREADS, int VECS>
+__global__ void
+    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS>)
+    row_sum_held(T* y, const T* x, long long rows, long long n) {
+  using A = assay::accumulator<T>;
+  const long long row = assay::own_row<THREADS>();
+  if (row >= rows) return;
+  assay::apart(assay::whole_vectors<T>(n, x), [&](auto whole) {
+    assay::Held<T, THREADS, VECS> held;
+    held.load(x + row * n, int(n), whole, assay::from_float<T>(0));
+    const A sum = assay::row_reduce<THREADS>(held.over(assay::Sum{}), assay::Sum{});
+    if (assay::own_lane<THREADS>() == 0) y[row] = assay::from_float<T>(sum);
+  });
 }
 
 // The part of all threads of a block: UNROLL vectors are on their way before the first is added.

@@ -19,7 +19,17 @@ from assay.inputs import dtype_name, dtype_of
 from assay.op import Op
 
 from ..launching import INCLUDE, blocks, function_for, multiprocessors, numba_has, numpy_has
-from ..rows import WALKERS, by_rows, few_long, in_parts, streamable, streamed
+from ..rows import (
+    WALKERS,
+    by_rows,
+    by_tiles,
+    few_long,
+    in_parts,
+    of_rows,
+    short,
+    streamable,
+    streamed,
+)
 
 
 def reference(x):
@@ -71,6 +81,14 @@ def by_triton(y, x, BLOCK):
     if x.numel():
         n = x.shape[-1]
         kernel[(x.numel() // n,)](x, y, n, BLOCK, num_warps=8)
+
+
+@softmax.launcher("triton/held", when=short)
+def by_triton_held(y, x):
+    from .softmax_triton import held_kernel
+
+    if x.numel():
+        by_tiles(held_kernel, *of_rows(x), (x, y))
 
 
 @softmax.launcher("cuda/online", source="softmax.cu", knobs={"BLOCK": [256, 1024]})

@@ -10,11 +10,6 @@
 // FLOPs   5 * rows * n counting exp as one (max, subtract, exp, add, divide); two exps are done
 #include "assay.cuh"
 
-template <int N>
-struct Count {  // a number that a lambda can take as a constant
-  static constexpr int value = N;
-};
-
 template <typename T, int BLOCK>
 __global__ void __launch_bounds__(BLOCK) softmax_online(T* y, const T* x, long long n) {
   using A = assay::accumulator<T>;
@@ -46,9 +41,9 @@ __global__ void __launch_bounds__(BLOCK) softmax_online(T* y, const T* x, long l
     for (int j = 0; j < count.value; ++j) sum += assay::exponential(assay::to_float(v[j]) - by);
   };
 
-  for (long long i = threadIdx.x; i < head; i += BLOCK) take(x + i, Count<1>{});
-  for (long long i = start; i < tail; i += STEP) take(assay::load<N>(x + i), Count<N>{});
-  for (long long i = tail + threadIdx.x; i < n; i += BLOCK) take(x + i, Count<1>{});
+  for (long long i = threadIdx.x; i < head; i += BLOCK) take(x + i, assay::Count<1>{});
+  for (long long i = start; i < tail; i += STEP) take(assay::load<N>(x + i), assay::Count<N>{});
+  for (long long i = tail + threadIdx.x; i < n; i += BLOCK) take(x + i, assay::Count<1>{});
 
   const A all = assay::block_reduce<BLOCK>(max, assay::Max{});
   const A by = shift(all);

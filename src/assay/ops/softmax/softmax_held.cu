@@ -13,25 +13,26 @@
 #include "walked.cuh"
 
 template <typename T, int THREADS, int VECS>
-__global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
+__global__ void
+    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS>)
     softmax_held(T* y, const T* x, long long rows, long long n) {
   using A = assay::accumulator<T>;
   const long long row = assay::own_row<THREADS>();
   if (row >= rows) return;
   const int count = int(n);
-  const bool whole = assay::whole_vectors<T>(n, x, y);
+  assay::apart(assay::whole_vectors<T>(n, x, y), [&](auto whole) {
+    assay::Held<T, THREADS, VECS> held;
+    held.load(x + row * n, count, whole, assay::from_float<T>(-INFINITY));
+    const A largest = assay::row_reduce<THREADS>(held.over(assay::Max{}), assay::Max{});
+    // Where all is -inf: exp(-inf - 0) is 0 each, and 0 / 0 the NaN that torch gives too.
+    const A by = largest == -INFINITY ? A(0) : largest;
 
-  assay::Held<T, THREADS, VECS> held;
-  held.load(x + row * n, count, whole, assay::from_float<T>(-INFINITY));
-  const A largest = assay::row_reduce<THREADS>(held.over(assay::Max{}), assay::Max{});
-  // Where all is -inf: exp(-inf - 0) is 0 each, and 0 / 0 the NaN that torch gives too.
-  const A by = largest == -INFINITY ? A(0) : largest;
-
-  held.change([&](A v, int, int) { return assay::exponential_of_difference<T>(v - by); });
-  const A sum = assay::row_reduce<THREADS>(held.over(assay::Sum{}), assay::Sum{});
-  const A scale = A(1) / sum;  // 1 <= sum <= n for a finite row, so this loses no range
-  held.change([&](A e, int, int) { return e * scale; });
-  held.store(y + row * n, count, whole);
+    held.change([&](A v, int, int) { return assay::exponential_of_difference<T>(v - by); });
+    const A sum = assay::row_reduce<THREADS>(held.over(assay::Sum{}), assay::Sum{});
+    const A scale = assay::inverse_of(sum);  // 1 <= sum <= n for a finite row
+    held.change([&](A e, int, int) { return e * scale; });
+    held.store(y + row * n, count, whole);
+  });
 }
 
 template <typename T, int BLOCK>

@@ -12,7 +12,7 @@ a time on both sides, by transposing small squares in registers.
 from assay.inputs import dtype_of
 from assay.op import Op
 
-from ..launching import blocks, numba_has, numpy_has
+from ..launching import blocks, multiprocessors, numba_has, numpy_has
 
 
 def reference(x):
@@ -91,9 +91,17 @@ def by_cuda_padded(k, y, x):
 
 @transpose.launcher("cuda/vectorised", source="transpose.cu")
 def by_cuda_vectorised(k, y, x):
-    # A thread has a square of as many elements a side as a vector holds: 8 at most.
-    side = min(8, 16 // x.element_size())
-    in_tiles(k, "transpose_vectorised", y, x, 16 * side, 256)
+    (m, n), side = x.shape, min(8, 16 // x.element_size())
+    if not x.numel():
+        return
+
+    def tiles(across):
+        """Blocks: a thread has a square of as many elements a side as a vector holds, 8 at most."""
+        return blocks(m, across * side) * blocks(n, across * side)
+
+    across = 16 if tiles(16) >= 2 * multiprocessors(x) else 8
+    kernel = k[f"transpose_vectorised<{k.type(x)}, {across}>"]
+    kernel(grid=tiles(across), block=across * across, shared=0)(y, x, m, n)
 
 
 @transpose.launcher("numba", when=numba_has)

@@ -69,15 +69,15 @@ __global__ void __launch_bounds__(SIDE* ROWS)
   through_tile<SIDE + 1>(y, x, m, n);
 }
 
-// Three blocks of 256 threads and 128 bytes each keep 96 KB on their way: two, which is what fits
-// where the compiler may take more registers, would keep 64.
-template <typename T>
-__global__ void __launch_bounds__(256, 3)
+// ACROSS x ACROSS squares of a tile, one a thread. Three blocks of 256 threads and 128 bytes each keep
+// 96 KB on their way: two, which is what fits where the compiler may take more registers, would
+// keep 64. Smaller blocks are as many threads.
+template <typename T, int ACROSS>
+__global__ void __launch_bounds__(ACROSS* ACROSS, 768 / (ACROSS * ACROSS))
     transpose_vectorised(T* y, const T* x, long long m, long long n) {
-  constexpr int N = assay::widest<T> < 8 ? assay::widest<T> : 8;
-  constexpr int ACROSS = 16, TILE = ACROSS * N;  // 16 x 16 squares, one a thread
+  constexpr int N = assay::widest<T> < 8 ? assay::widest<T> : 8, TILE = ACROSS * N;
   using V = assay::Vec<T, N>;
-  // A row of `turned` is a row of y's tile, of 16 vectors. Vector p of row c lies at p ^ (c / N %
+  // A row of `turned` is a row of y's tile, of ACROSS vectors. Vector p of row c lies at p ^ (c / N %
   // 8): eight lanes that store to rows N apart, and eight that read one row, meet all 32 banks.
   __shared__ V turned[TILE][ACROSS];
   const auto slot = [](int c, int p) { return p ^ (c / N % 8); };
@@ -85,43 +85,45 @@ __global__ void __launch_bounds__(256, 3)
   const Corner<TILE> at(m, n);
   const int right = threadIdx.x % ACROSS, down = threadIdx.x / ACROSS;
   const long long i = at.i + down * N, j = at.j + right * N;
+  const long long to = at.i + right * N;  // along a row of y
   const bool read_vectors = n % N == 0 && assay::aligned<sizeof(V)>(x);
   const bool write_vectors = m % N == 0 && assay::aligned<sizeof(V)>(y);
-
-  V row[N];
-  const T* const from = x + i * n + j;
-  if (read_vectors && at.i + TILE <= m && at.j + TILE <= n) {  // all of a tile: nothing to ask
+  const bool inside = at.i + TILE <= m && at.j + TILE <= n;
+  assay::apart(read_vectors && write_vectors && inside, [&](auto all) {
+    V row[N];
+    const T* const from = x + i * n + j;
 #pragma unroll
-    for (int r = 0; r < N; ++r) row[r] = assay::load<N>(from + r * n);
-  } else {
+    for (int r = 0; r < N; ++r) {
+      if (all || (read_vectors && inside)) {
+        row[r] = assay::load<N>(from + r * n);
+      } else {
 #pragma unroll
-    for (int r = 0; r < N; ++r)
-#pragma unroll
-      for (int c = 0; c < N; ++c)
-        if (i + r < m && j + c < n) row[r][c] = from[r * n + c];
-  }
-#pragma unroll
-  for (int c = 0; c < N; ++c) {
-    V column;
-#pragma unroll
-    for (int r = 0; r < N; ++r) column[r] = row[r][c];
-    turned[right * N + c][slot(right * N + c, down)] = column;
-  }
-  __syncthreads();
-
-  const long long to = at.i + right * N;  // along a row of y
-#pragma unroll
-  for (int step = 0; step < N; ++step) {
-    const int c = step * ACROSS + down;
-    if (at.j + c >= n) continue;
-    const V v = turned[c][slot(c, right)];
-    T* const line = y + (at.j + c) * m + to;
-    if (write_vectors) {
-      if (to < m) assay::store(line, v);
-    } else {
-#pragma unroll
-      for (int r = 0; r < N; ++r)
-        if (to + r < m) line[r] = v[r];
+        for (int c = 0; c < N; ++c)
+          if (i + r < m && j + c < n) row[r][c] = from[r * n + c];
+      }
     }
-  }
+#pragma unroll
+    for (int c = 0; c < N; ++c) {
+      V column;
+#pragma unroll
+      for (int r = 0; r < N; ++r) column[r] = row[r][c];
+      turned[right * N + c][slot(right * N + c, down)] = column;
+    }
+    __syncthreads();
+
+#pragma unroll
+    for (int step = 0; step < N; ++step) {
+      const int c = step * ACROSS + down;
+      if (!all && at.j + c >= n) continue;
+      const V v = turned[c][slot(c, right)];
+      T* const line = y + (at.j + c) * m + to;
+      if (all || write_vectors) {
+        if (all || to < m) assay::store(line, v);
+      } else {
+#pragma unroll
+        for (int r = 0; r < N; ++r)
+          if (to + r < m) line[r] = v[r];
+      }
+    }
+  });
 }
