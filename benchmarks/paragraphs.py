@@ -87,7 +87,7 @@ def idea(op: str, variant: str) -> str:
         return ""  # a row of an operator or a variant that the library no longer has
     if found.source is None:
         file = module_of(op, found)
-        return of_module(file) if file else ""
+        return of_module(file, f"{variant.partition('/')[2]}_kernel") if file else ""
     source = found.source.with_suffix(".cu")
     source = source if source.is_file() else found.source
     return of_header(source.read_text(), names_of(op, found))
@@ -97,7 +97,7 @@ def names_of(op: str, variant: Variant) -> list[str]:
     """Names that a header may call a variant by: the kernel's, then those that it launches."""
     tail = variant.name.partition("/")[2]
     names = [f"{op}_{tail}", f"{op}_{STANDS_FOR[tail]}"] if tail in STANDS_FOR else []
-    names += [f"{op}_{tail}"] if tail else [op]
+    names += [f"{op}_{tail}"] if tail else [op, f"{op}_held"]
     names += re.findall(r"\[f?\"(\w+)", inspect.getsource(variant.function))
     return [*names, tail] if tail else names
 
@@ -189,10 +189,15 @@ def module_of(op: str, variant: Variant) -> Path | None:
     return next(iter(own or files), None)
 
 
-def of_module(file: Path) -> str:
-    """What a module's docstring says behind `in Triton`; with the next paragraph if that is
-    little. Where it names another file, which has the kernel, what that says."""
-    said = paragraphs_of((ast.get_docstring(ast.parse(file.read_text())) or "").splitlines())
+def of_module(file: Path, kernel: str = "") -> str:
+    """What a module's docstring says of a kernel, or else behind `in Triton`; with the next
+    paragraph if that is little. Where it names another file, which has the kernel, what that says.
+    """
+    lines = (ast.get_docstring(ast.parse(file.read_text())) or "").splitlines()
+    for heads, words in entries(lines):
+        if kernel in heads:
+            return sentence(words)
+    said = paragraphs_of(lines)
     if not said:
         return ""
     elsewhere = re.search(r"what (\.\./\w+\.py) maps", said[0])

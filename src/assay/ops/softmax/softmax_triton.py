@@ -1,4 +1,4 @@
-"""y = softmax(x) over the last dimension in Triton.
+"""y = softmax(x) over the last dimension in Triton: one program a row, or some whole rows.
 
 kernel       one program a row of any length, walked BLOCK columns at a time. Each of the BLOCK
              lanes keeps its own largest value and the sum relative to it (online softmax), so lanes
