@@ -24,7 +24,9 @@ def of_rows(x) -> tuple[int, int]:
     return math.prod(x.shape[:-1]), x.shape[-1]
 
 
-def held(n, itemsize, most=32, widest=1024, each=4, alone=4):
+def held(
+    n: int, itemsize: int, most: int = 32, widest: int = 1024, each: int = 4, alone: int = 4
+) -> tuple[int, int] | None:
     """(threads of a row, vectors a thread) that hold n elements in registers, or None.
 
     most: elements a thread may hold; widest: threads of a row. A thread of 1,024 has 64 registers,
@@ -97,7 +99,8 @@ def by_rows(k, name, rows, n, dtype, itemsize, arguments, most=32, each=4, alone
         kernel = k[f"{name}_walked<{dtype}, {WALKERS}>"]
         kernel(grid=rows, block=WALKERS, shared=0)(*arguments, rows, n)
         return
-    threads, each = spread(rows, *chosen, RESIDENT * multiprocessors(arguments[0]))
+    threads, each = chosen
+    threads, each = spread(rows, threads, each, RESIDENT * multiprocessors(arguments[0]))
     together = ROWS_OF_BLOCK if threads == 32 else 1
     kernel = k[f"{name}_held<{dtype}, {threads}, {each}>"]
     kernel(grid=blocks(rows, together), block=threads * together, shared=0)(*arguments, rows, n)

@@ -7,8 +7,8 @@ plane, the gradients are
 
     dx = rstd (g - mean(g) - h mean(g h))      dw = sum dy h      db = sum dy      (over b, h, w)
 
-A block has a plane. The gradient keeps each plane's two sums, which are then added over the images
-of a channel in one fixed order.
+A plane lies in the registers of a warp or a block, and is read once. The gradient keeps each
+plane's two sums, which are then added over the images of a channel in one fixed order.
 """
 
 import torch
@@ -17,7 +17,8 @@ import torch.nn.functional as F
 from assay.op import Op
 
 from ..images import gradient, norm
-from ..launching import accumulator, blocks
+from ..launching import accumulator, blocks, multiprocessors
+from ..rows import ROWS_OF_BLOCK, held, power, spread
 
 OVER = (2, 3)
 
@@ -44,6 +45,14 @@ def by_torch(x, w, b):
 instancenorm2d_grad = gradient(instancenorm2d, OVER)
 
 BLOCK = 256
+MOST, WIDEST = (32, 16), (1024, 512)
+"""Elements that a thread holds, and threads of a plane; of the gradient, which holds as many of dy
+beside them."""
+HELD = 1 << 14
+"""Elements of a plane, at most, that a program of Triton holds: 32 a thread."""
+CROWD = 1024
+"""Threads of a multiprocessor, up to which small planes get more: each costs some 100 instructions,
+however few its elements."""
 
 
 def sums_of(x):
@@ -51,35 +60,61 @@ def sums_of(x):
     return torch.empty(x.shape[0], x.shape[1], 2, dtype=accumulator(x), device=x.device)
 
 
+def by_planes(k, name, x, tensors, back=False):
+    """Launches `<name>_held` where a plane fits registers, else `<name>_walked`."""
+    batch, channels, height, width = x.shape
+    planes, n, size = batch * channels, height * width, x.element_size()
+    most = MOST[back]
+    chosen = held(n, size, most, WIDEST[back], alone=most * size // 16)
+    if chosen is None or planes >= 2**31:
+        built = k[f"{name}_walked<{k.type(x)}, {BLOCK}>"]
+        built(grid=planes, block=BLOCK, shared=0)(*tensors, channels, n)
+        return
+    threads, each = chosen
+    threads, each = spread(planes, threads, each, CROWD * multiprocessors(x))
+    whole = str(n * size % 16 == 0).lower()
+    together = ROWS_OF_BLOCK if threads == 32 else 1
+    built = k[f"{name}_held<{k.type(x)}, {threads}, {each}, {whole}>"]
+    launch = built(grid=blocks(planes, together), block=threads * together, shared=0)
+    launch(*tensors, planes, channels, n)
+
+
 @instancenorm2d.launcher("cuda", source="instancenorm2d.cu")
 def by_cuda(k, y, x, w, b):
-    batch, channels, height, width = x.shape
     if x.numel():
-        built = k[f"instancenorm2d<{k.type(x)}, {BLOCK}>"]
-        built(grid=batch * channels, block=BLOCK, shared=0)(y, x, w, b, channels, height * width)
+        by_planes(k, "instancenorm2d", x, (y, x, w, b))
 
 
 @instancenorm2d_grad.launcher("cuda", source="instancenorm2d.cu")
 def gradient_by_cuda(k, dx, dw, db, dy, x, w):
-    batch, channels, height, width = x.shape
+    batch, channels = x.shape[:2]
     if not x.numel():
         dw.zero_()
         db.zero_()
         return
-    kept, kind = sums_of(x), k.type(x)
-    own = k[f"instancenorm2d_grad<{kind}, {BLOCK}>"]
-    own(grid=batch * channels, block=BLOCK, shared=0)(dx, kept, dy, x, w, channels, height * width)
-    add = k[f"instancenorm2d_sums<{kind}>"]
-    add(grid=blocks(channels, BLOCK), block=BLOCK, shared=0)(dw, db, kept, batch, channels)
+    kept = sums_of(x)
+    by_planes(k, "instancenorm2d_grad", x, (dx, kept, dy, x, w), back=True)
+    add = k[f"instancenorm2d_sums<{k.type(x)}, {BLOCK}>"]
+    launch = add(grid=blocks(channels, BLOCK // 32), block=BLOCK, shared=0, early=True)
+    launch(dw, db, kept, batch, channels)
 
 
 @instancenorm2d.launcher("triton", knobs={"BLOCK": [1024]})
 def by_triton(y, x, w, b, BLOCK):
-    from .instancenorm2d_triton import kernel
+    from .instancenorm2d_triton import held_kernel, kernel
 
     batch, channels, height, width = x.shape
-    if x.numel():
-        kernel[(batch * channels,)](y, x, w, b, channels, height * width, BLOCK)
+    planes, n = batch * channels, height * width
+    if not x.numel():
+        return
+    if n > HELD:
+        kernel[(planes,)](y, x, w, b, channels, n, BLOCK)
+        return
+    columns = power(n)
+    together = blocks(BLOCK, columns)
+    warps = max(1, min(16, together * columns // 512))
+    grid = (blocks(planes, together),)
+    held_kernel[grid](y, x, w, b, planes, channels, n, together, columns, num_warps=warps)
 
 
 @instancenorm2d_grad.launcher("triton", knobs={"BLOCK": [1024]})

@@ -1,20 +1,64 @@
 // y = (x - mean) rstd w + b of each plane of one channel of one image, and its gradient.
 //
-// instancenorm2d       a block a plane: mean, then the squares about it, then y
-// instancenorm2d_grad  the same, with sum dy and sum dy (x - mean); keeps the plane's part of dw, db
-// instancenorm2d_sums  a thread a channel: adds these parts over the images, in order
+// instancenorm2d_held       a plane in the registers of a warp or a block, read once
+// instancenorm2d_walked     longer planes, a block each: walked three times
+// instancenorm2d_grad_held, instancenorm2d_grad_walked
+//                           the same of x and dy, with sum dy and sum dy (x - mean): dx, and the
+//                           plane's part of dw and db
+// instancenorm2d_sums       a warp a channel: adds these parts over the images, in a fixed order
 //
-// shapes  x, y, dx, dy: (batch, channels, plane); w, b, dw, db: channels; kept: (batch, channels, 2)
-// bytes   2 * elements * sizeof(T) and what L2 has lost of a plane meanwhile; the gradient 3
+// shapes  x, y, dx, dy: (batch, channels, plane); w, b, dw, db: channels;
+//         kept: (batch, channels, 2)
+// bytes   2 * elements * sizeof(T), the gradient 3; walked also what L2 has lost of a plane
 // FLOPs   8 an element; the gradient 15
-#include "norm.cuh"
+#include "norm_grad.cuh"
 
 template <typename T>
 inline constexpr assay::accumulator<T> EPS = 1e-5;
 
+// Blocks that share a multiprocessor at least: with 16 elements a thread there is room for 1,536
+// threads of 40 registers, with more for 1,024. What all of them wait for is on its way at once.
+template <typename T, int THREADS, int VECS, bool WHOLE>
+inline constexpr int together = sizeof(T) == 8 || THREADS > 512 ? 1
+                                : (WHOLE && VECS * assay::widest<T> <= 16 ? 1536 : 1024) /
+                                      assay::threads_of_block<THREADS>;
+
+// WHOLE: planes are whole vectors of 16 bytes, and begin at multiples of 16 bytes. The channel's
+// weights are asked for before the first sum.
+template <bool WHOLE, int THREADS, int VECS, typename T>
+__device__ __forceinline__ void normalise_plane(T* y, const T* x, const T* w, const T* b, int n) {
+  assay::Held<T, THREADS, VECS> v;
+  v.load(x, n, WHOLE, assay::from_float<T>(0));
+  const auto weight = assay::to_float(*w), shift = assay::to_float(*b);
+  const auto s = assay::statistics<true>(v, n, WHOLE, EPS<T>);
+  const auto scale = s.rstd * weight;
+  v.change([=](auto value, int, int) { return (value - s.mean) * scale + shift; });
+  v.store(y, n, WHOLE);
+}
+
+template <typename T, int THREADS, int VECS, bool WHOLE>
+__global__ void
+    __launch_bounds__(assay::threads_of_block<THREADS>, together<T, THREADS, VECS, WHOLE>)
+    instancenorm2d_held(T* y, const T* x, const T* w, const T* b, unsigned planes,
+                        unsigned channels, int n) {
+  const unsigned own = assay::own_row<THREADS>();
+  if (own >= planes) return;
+  // A view may begin elsewhere. One answer for all threads: no warp parts ways.
+  const bool vectors = WHOLE && assay::aligned(x) && assay::aligned(y);
+  x += static_cast<long long>(own) * n;
+  y += static_cast<long long>(own) * n;
+  w += own % channels;
+  b += own % channels;
+  if (vectors)
+    normalise_plane<WHOLE, THREADS, VECS>(y, x, w, b, n);
+  else
+    normalise_plane<false, THREADS, VECS>(y, x, w, b, n);
+}
+
 template <typename T, int BLOCK>
 __global__ void __launch_bounds__(BLOCK)
-    instancenorm2d(T* y, const T* x, const T* w, const T* b, int channels, long long plane) {
+    instancenorm2d_walked(T* y, const T* x, const T* w, const T* b, int channels,
+                          long long plane) {
   using A = assay::accumulator<T>;
   const int channel = blockIdx.x % channels;
   x += blockIdx.x * plane;
@@ -30,10 +74,59 @@ __global__ void __launch_bounds__(BLOCK)
   });
 }
 
+// Two waits for sums over the plane: of x and dy, then of the squares and of dy (x - mean).
+template <bool WHOLE, int THREADS, int VECS, typename T, typename A>
+__device__ __forceinline__ void differentiate_plane(T* dx, A* kept, const T* dy, const T* x,
+                                                    const T* w, int n) {
+  __shared__ A of_x[2][THREADS / 32], of_products[2][THREADS / 32];
+  assay::Held<T, THREADS, VECS> v, g;
+  v.load(x, n, WHOLE, assay::from_float<T>(0));
+  g.load(dy, n, WHOLE, assay::from_float<T>(0));
+  const A weight = assay::to_float(*w);
+
+  A sums[2] = {v.over(assay::Sum{}), g.over(assay::Sum{})};
+  assay::row_sums<THREADS>(sums, of_x);
+  const A mean = assay::share_of(sums[0], n), mean_g = assay::share_of(sums[1], n);
+  v.change([&](A value, int u, int j) {  // x - mean; beyond the plane 0
+    return value - (v.index(WHOLE, u, WHOLE ? 0 : j) < n ? mean : A(0));
+  });
+  A products[2] = {v.over([](A d, int, int) { return d * d; }, assay::Sum{}),
+                   g.over([&](A value, int u, int j) { return value * v.v[u][j]; }, assay::Sum{})};
+  assay::row_sums<THREADS>(products, of_products);
+  const A rstd = assay::reciprocal_root(assay::share_of(products[0], n) + EPS<T>);
+  const A of_gh = products[1] * rstd, slope = assay::share_of(of_gh, n) * rstd;
+
+  g.change([&](A value, int u, int j) {
+    return rstd * weight * (value - mean_g - v.v[u][j] * slope);
+  });
+  g.store(dx, n, WHOLE);
+  if (assay::own_lane<THREADS>() != 0) return;
+  kept[0] = of_gh;
+  kept[1] = sums[1];
+}
+
+template <typename T, int THREADS, int VECS, bool WHOLE>
+__global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
+    instancenorm2d_grad_held(T* dx, assay::accumulator<T>* kept, const T* dy, const T* x,
+                             const T* w, unsigned planes, unsigned channels, int n) {
+  const unsigned own = assay::own_row<THREADS>();
+  if (own >= planes) return;
+  const bool vectors = WHOLE && assay::aligned(x) && assay::aligned(dy) && assay::aligned(dx);
+  x += static_cast<long long>(own) * n;
+  dy += static_cast<long long>(own) * n;
+  dx += static_cast<long long>(own) * n;
+  w += own % channels;
+  kept += 2 * static_cast<long long>(own);
+  if (vectors)
+    differentiate_plane<WHOLE, THREADS, VECS>(dx, kept, dy, x, w, n);
+  else
+    differentiate_plane<false, THREADS, VECS>(dx, kept, dy, x, w, n);
+}
+
 template <typename T, int BLOCK>
 __global__ void __launch_bounds__(BLOCK)
-    instancenorm2d_grad(T* dx, assay::accumulator<T>* kept, const T* dy, const T* x, const T* w,
-                        int channels, long long plane) {
+    instancenorm2d_grad_walked(T* dx, assay::accumulator<T>* kept, const T* dy, const T* x,
+                               const T* w, int channels, long long plane) {
   using A = assay::accumulator<T>;
   const int channel = blockIdx.x % channels;
   x += blockIdx.x * plane;
@@ -70,18 +163,22 @@ __global__ void __launch_bounds__(BLOCK)
   });
 }
 
-template <typename T>
-__global__ void instancenorm2d_sums(T* dw, T* db, const assay::accumulator<T>* kept, int batch,
-                                    int channels) {
+template <typename T, int BLOCK>
+__global__ void __launch_bounds__(BLOCK)
+    instancenorm2d_sums(T* dw, T* db, const assay::accumulator<T>* kept, int batch, int channels) {
   using A = assay::accumulator<T>;
-  const int channel = blockIdx.x * blockDim.x + threadIdx.x;
+  assay::await_previous_kernel();
+  const int channel = blockIdx.x * (BLOCK / 32) + threadIdx.x / 32;
   if (channel >= channels) return;
   A of_gh = 0, of_g = 0;
-  for (int image = 0; image < batch; ++image) {
+  for (int image = threadIdx.x % 32; image < batch; image += 32) {
     const A* const at = kept + 2 * (static_cast<long long>(image) * channels + channel);
     of_gh += at[0];
     of_g += at[1];
   }
+  of_gh = assay::warp_reduce(of_gh, assay::Sum{});
+  of_g = assay::warp_reduce(of_g, assay::Sum{});
+  if (threadIdx.x % 32 != 0) return;
   dw[channel] = assay::from_float<T>(of_gh);
   db[channel] = assay::from_float<T>(of_g);
 }

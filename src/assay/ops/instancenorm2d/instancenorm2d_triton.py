@@ -1,8 +1,13 @@
-"""instancenorm2d and its gradient in Triton: one program a plane, walked BLOCK elements at a time.
+"""instancenorm2d and its gradient in Triton: planes held whole, longer ones walked BLOCK at a time.
+
+held_kernel      one program for PLANES planes of up to COLUMNS elements, which are read once
+kernel           one program a plane, walked three times
+gradient_kernel  the same, four times
+sums_kernel      dw and db: one program a channel
 
 shapes  x, y, dx, dy: (batch, channels, plane), contiguous, of one dtype; w, b, dw, db: channels;
         kept: (batch, channels, 2), wide
-bytes   2 * elements * itemsize, the gradient 3, and what the L2 cache has lost of a plane meanwhile
+bytes   2 * elements * itemsize, the gradient 3, and what the L2 cache has lost of a walked plane
 FLOPs   8 an element; the gradient 15
 """
 
@@ -26,6 +31,21 @@ def statistics(x, plane, BLOCK: tl.constexpr):
         d = wide(tl.load(x + i, mask=i < plane, other=0)) - mean
         squares += tl.where(i < plane, d * d, 0)
     return mean, inverse_root(mean_of(tl.sum(squares, 0), plane) + 1e-5)
+
+
+@triton.jit
+def held_kernel(y, x, w, b, planes, channels, plane, PLANES: tl.constexpr, COLUMNS: tl.constexpr):
+    own = tl.program_id(0).to(tl.int64) * PLANES + tl.arange(0, PLANES)[:, None]
+    column = tl.arange(0, COLUMNS)[None, :]
+    inside = (own < planes) & (column < plane)
+    v = wide(tl.load(x + own * plane + column, mask=inside, other=0))
+    weight = wide(tl.load(w + own % channels))
+    shift = wide(tl.load(b + own % channels))
+    mean = mean_of(tl.sum(v, 1), plane)[:, None]
+    d = v - mean
+    var = mean_of(tl.sum(tl.where(inside, d * d, 0), 1), plane)[:, None]
+    made = d * (inverse_root(var + 1e-5) * weight) + shift
+    tl.store(y + own * plane + column, made.to(y.dtype.element_ty), inside)
 
 
 @triton.jit

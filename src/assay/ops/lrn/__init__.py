@@ -9,6 +9,8 @@ section 3.3; torch.nn.LocalResponseNorm). With a = alpha / size the gradient is
 over the channels i whose windows hold j: from (size - 1) // 2 before to size // 2 after.
 """
 
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -16,6 +18,7 @@ from assay.inputs import dtype_of
 from assay.op import Op
 
 from ..launching import accumulator, blocks, widened
+from ..rows import power
 
 SHARP = dict(alpha=1.0, beta=0.75, k=2.0)
 """With the usual alpha of 1e-4 y would be x k^-beta, give or take a thousandth."""
@@ -56,6 +59,8 @@ lrn: Op = Op(
         dict(b=2, c=7, h=5, w=6, size=4, **SHARP, dtype="float16"),
         dict(b=2, c=7, h=9, w=9, size=5, **SHARP, dtype="float32"),
         dict(b=2, c=7, h=9, w=9, size=5, **SHARP, dtype="bfloat16"),
+        dict(b=2, c=20, h=6, w=6, size=5, **SHARP, dtype="float32"),
+        dict(b=2, c=20, h=6, w=6, size=3, alpha=1.0, beta=0.7, k=2.0, dtype="float16"),
         dict(b=32, c=96, h=27, w=27, size=5, **SHARP, dtype="float32"),
         dict(b=32, c=96, h=27, w=27, size=5, **SHARP, dtype="bfloat16"),
     ],
@@ -89,8 +94,14 @@ lrn_grad = lrn.gradient(
 )
 
 BLOCK = 256
+CHANNELS = 8
+"""Of a strip, as in lrn.cu: neighbouring strips read size - 1 channels both."""
 MOST = 9
 """Channels of a window that a thread keeps in registers."""
+WIDTH, WIDTH_BACK = 4, 2
+"""Neighbouring pixels that a thread has at most; the gradient holds more than twice as many numbers
+of each."""
+ANY = -1
 
 
 def few(size):
@@ -100,6 +111,27 @@ def few(size):
 def plane_of(x):
     """(channels, elements of a plane)."""
     return x.shape[1], x.shape[2] * x.shape[3]
+
+
+def quarters_of(beta):
+    """4 beta, if that is a whole number up to 4: such powers are made of roots. Else ANY."""
+    return int(4 * beta) if 4 * beta in range(5) else ANY
+
+
+def in_strips(k, name, x, tensors, size, alpha, beta, add, width):
+    """Launches `name`, a thread a strip of at most `width` pixels."""
+    channels, plane = plane_of(x)
+    quarters = quarters_of(beta)
+    # Of any power in float32 there had better not be 32 copies in a kernel.
+    most = min(width, 16 // x.element_size()) if quarters != ANY or x.element_size() == 2 else 1
+    width = math.gcd(plane, most)
+    strips, vectors = blocks(channels, CHANNELS), plane // width
+    tiles = blocks(vectors, BLOCK // min(strips, 8))
+    across = blocks(vectors, tiles)
+    groups = blocks(strips, BLOCK // across)
+    kernel = k[f"{name}<{k.type(x)}, {size}, {width}, {quarters}>"]
+    launch = {"grid": x.shape[0] * tiles * groups, "block": (across, blocks(strips, groups))}
+    kernel(**launch, shared=0)(*tensors, channels, plane, tiles, groups, alpha / size, beta, add)
 
 
 @lrn.launcher("cuda/naive", source="lrn.cu")
@@ -113,11 +145,7 @@ def by_cuda_naive(k, y, x, size, alpha, beta, add):
 @lrn.launcher("cuda/walked", source="lrn.cu", when=few)
 def by_cuda_walked(k, y, x, size, alpha, beta, add):
     if x.numel():
-        channels, plane = plane_of(x)
-        pixels = x.shape[0] * plane
-        kernel = k[f"lrn_walked<{k.type(x)}, {size}>"]
-        launch = {"grid": blocks(pixels, 64), "block": 64, "shared": 0}
-        kernel(**launch)(y, x, pixels, channels, plane, alpha / size, beta, add)
+        in_strips(k, "lrn_walked", x, (y, x), size, alpha, beta, add, WIDTH)
 
 
 def kept(x):
@@ -127,8 +155,11 @@ def kept(x):
 
 @lrn_grad.launcher("cuda", source="lrn.cu")
 def gradient_by_cuda(k, dx, dy, x, size, alpha, beta, add):
-    if n := x.numel():
-        terms, kind = kept(x), k.type(x)
+    n, kind = x.numel(), k.type(x)
+    if n and few(size) is True:
+        in_strips(k, "lrn_grad_walked", x, (dx, dy, x), size, alpha, beta, add, WIDTH_BACK)
+    elif n:
+        terms = kept(x)
         launch = {"grid": blocks(n, BLOCK), "block": BLOCK, "shared": 0}
         shape = (n, *plane_of(x), size, alpha / size, beta)
         k[f"lrn_grad_terms<{kind}>"](**launch)(terms, dy, x, *shape, add)
@@ -139,8 +170,10 @@ def gradient_by_cuda(k, dx, dy, x, size, alpha, beta, add):
 def by_triton(y, x, size, alpha, beta, add, BLOCK):
     from .lrn_triton import kernel
 
-    if n := x.numel():
-        kernel[(blocks(n, BLOCK),)](y, x, n, *plane_of(x), size, alpha, beta, add, BLOCK)
+    if x.numel():
+        grid, shape, tile = in_tiles(x, BLOCK)
+        quarters = quarters_of(beta)
+        kernel[grid](y, x, *shape, size, alpha, beta, add, quarters, *tile, num_warps=8)
 
 
 @lrn_grad.launcher("triton", knobs={"BLOCK": [256]})
@@ -148,6 +181,16 @@ def gradient_by_triton(dx, dy, x, size, alpha, beta, add, BLOCK):
     from .lrn_triton import gradient_kernel, terms_kernel
 
     if n := x.numel():
-        terms, grid, sizes = kept(x), (blocks(n, BLOCK),), (n, *plane_of(x), size)
-        terms_kernel[grid](terms, dy, x, *sizes, alpha, beta, add, BLOCK)
-        gradient_kernel[grid](dx, terms, dy, x, *sizes, alpha, beta, BLOCK)
+        terms, (grid, shape, tile) = kept(x), in_tiles(x, BLOCK)
+        usual = (n, *shape, size, alpha, beta)
+        terms_kernel[grid](terms, dy, x, *usual, add, quarters_of(beta), *tile, num_warps=8)
+        gradient_kernel[grid](dx, terms, dy, x, *usual, *tile, num_warps=8)
+
+
+def in_tiles(x, block):
+    """Triton's grid; channels, vectors of a plane, pixels of each; channels, pixels of a tile."""
+    channels, plane = plane_of(x)
+    width = math.gcd(plane, 16 // x.element_size())
+    tile = min(8, power(channels)), min(block, power(plane))
+    grid = (x.shape[0] * blocks(channels, tile[0]) * blocks(plane, tile[1]),)
+    return grid, (channels, plane // width, width), tile
