@@ -582,6 +582,19 @@ def test_inputs_of_one_place_move_unlike_each_other() -> None:
     assert bool((moved > 0.2 * w.abs()).all())
 
 
+def test_results_that_do_not_lie_row_after_row_move_too() -> None:
+    """A gradient that is made of a transposed dy is laid out as dy is."""
+    x, y = draw(3, 40, 30), draw(4, 40, 30)
+    of_rows, of_columns = (
+        known(lambda x, y: x - y * x.sum(-1, keepdim=True), given, y).moved[0]
+        for given in (x, x.t().contiguous().t())
+    )
+    assert of_rows is not None
+    assert of_columns is not None
+    assert bool((of_columns > 0).all())
+    assert torch.equal(of_columns, of_rows)
+
+
 def test_a_few_results_that_cancel_may_be_rounded_in_another_order() -> None:
     """The gradient of a norm over one element: 1 - x^2 / (x^2 + 1e-6), where the largest x decide.
 

@@ -249,7 +249,7 @@ def _moves(
 def _moved(
     op: Op, inputs: list[Any], base: list[torch.Tensor], draws: int, step: float
 ) -> tuple[torch.Tensor | None, ...]:
-    moved = [torch.zeros_like(t.abs()) if _inexact(t) else None for t in base]
+    moved = [_zeros(t) if _inexact(t) else None for t in base]
     for draw in range(draws):
         shifted = outputs_of(op, perturb(inputs, draw, lambda x: step))
         for total, before, after in zip(moved, base, shifted):
@@ -259,6 +259,11 @@ def _moved(
         if total is not None:
             total.div_(step * math.sqrt(draws))
     return tuple(moved)
+
+
+def _zeros(like: torch.Tensor) -> torch.Tensor:
+    """Of its shape, and real; contiguous, as it may not be itself."""
+    return torch.zeros(like.shape, dtype=like.abs().dtype, device=like.device)
 
 
 def _inexact(value: torch.Tensor) -> bool:

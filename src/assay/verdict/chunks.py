@@ -51,8 +51,11 @@ def summed(
 
 
 def add_in_square(total: torch.Tensor, before: torch.Tensor, after: torch.Tensor) -> None:
-    """total becomes sqrt(total^2 + (after - before)^2); what is not finite counts as no change."""
-    flats = [t.reshape(-1) for t in (total, before, after)]
+    """total becomes sqrt(total^2 + (after - before)^2); what is not finite counts as no change.
+
+    total: contiguous, for a copy of it would be what is written.
+    """
+    flats = [total.view(-1), before.reshape(-1), after.reshape(-1)]
 
     def work(part: range) -> None:
         room = room_for(before)
