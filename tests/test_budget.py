@@ -625,3 +625,16 @@ def test_floats_of_8_bits_come_in_and_go_out_as_bits_or_wider(dtype: torch.dtype
     turned = known(lambda x: x.T.contiguous().view(torch.uint8), x)
     assert right(x.view(torch.uint8).T.contiguous(), turned, (x,))
     assert not right(x.view(torch.uint8).T.flip(0).contiguous(), turned, (x,))
+
+
+def test_in_float64_float32_tells_what_the_reference_itself_loses() -> None:
+    """log(1 + 0.004): as many digits are gone from the truth as from a right kernel."""
+    for seed in range(20):
+        x = draw(seed, 60, 129).double() * 4
+        expected = known(lambda x: torch.log_softmax(x, -1), x)
+        largest = x.amax(-1, keepdim=True)
+        made = (x - largest) - torch.exp(x - largest).sum(-1, keepdim=True).log()
+        share = (made - expected.truth[0]).abs() / expected.allowed(0, 2.0**-53)
+        assert float(share.max()) <= 1
+        wrong = x.float().log_softmax(-1).double()
+        assert float(((wrong - expected.truth[0]).abs() / expected.allowed(0, 2.0**-53)).max()) > 1

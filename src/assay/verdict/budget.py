@@ -17,13 +17,13 @@ If the eager reference in the case's own dtype needs more than a quarter of that
 intermediate results are rounded, the allowance is scaled to four times its worst (of few elements:
 on inputs near these too), up to 64 times or half of the output; beyond, only for outputs of the
 sizes that need it: float32 `gelu(-5.6)` is 0, not -6e-8, for 1 + erf(x) cancels, and no
-perturbation of x shows that.
+perturbation of x shows that. In float64 eager is the truth itself: own_rounding.py asks float32.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,6 +34,7 @@ from ..inputs import dtype_name
 from ..op import Op
 from .binades import Compared, beside, binade, missed, needed, of_largest, spread_out
 from .chunks import add_in_square, all_within, largest_share, root_mean, summed
+from .own_rounding import of_float32
 from .perturb import ROUNDOFF, nudge, perturb
 from .reductions import watching
 from .reference import clone, default_float64, outputs_of, widen
@@ -59,6 +60,8 @@ FEW, AGAIN = 1 << 12, 3
 """Up to so many elements of output an eager that needs more is tried on so many more inputs, moved
 a little: where results cancel, the largest few elements decide, and there it may have been lucky.
 """
+FEW_WIDE = 1 << 16
+"""The same in float64, of which each is in doubt."""
 MANY = 1 << 24  # elements of input: it is done on the CPU
 LUCK = 4.0
 """And so much further off at most it is held to be there."""
@@ -300,15 +303,21 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
             eager = outputs_of(op, [clone(x) for x in inputs])
     except OpError:
         return first  # the variant `eager` meets the same error and its row says so
-    compared = _compared(first, eager, roundoff)
-    found = [largest_share(*one, lenient=True) for one in compared if one]
+    own = _compared(first, eager, roundoff)
+    found = [largest_share(*one, lenient=True) for one in own if one]
     worst = max((share for share, _, _ in found), default=0.0)
-    rms = root_mean([squares for _, _, squares in found], [one[0] for one in compared if one])
+    rms = root_mean([squares for _, _, squares in found], [one[0] for one in own if one])
+    tries = [own]
+    if roundoff <= ROUNDOFF[torch.float64]:
+        few = sum(t.numel() for t in first.truth) <= FEW_WIDE
+        draws = range(DRAWS, DRAWS + AGAIN * few)
+        moved = of_float32(op, inputs, first.truth, draws, MANY)
+        tries += [_compared(first, outputs, roundoff) for outputs in moved]
+    need = _most(tries)
     coarsest = max((ROUNDOFF[d] for d in first.dtypes if d in ROUNDOFF), default=0.0)
     most = min(MOST_SCALE, MOST_SHARE / (4 * coarsest)) if coarsest else MOST_SCALE
-    near = _nearby(op, first, inputs, roundoff) if EAGER * worst > 1.0 else []
-    most_of_all = max([worst, *(largest_share(*o, lenient=True)[0] for n in near for o in n if o)])
-    most_of_all = min(most_of_all, LUCK * worst)
+    near = _nearby(op, first, inputs, roundoff) if EAGER * need > 1.0 else []
+    most_of_all = min(max(need, _most(near)), LUCK * need)
     scale = min(max(1.0, EAGER * most_of_all), most)
     if EAGER * most_of_all <= most:
         cache = first.cache if scale == 1.0 else {}
@@ -324,7 +333,7 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
     def over_all(table: Callable[..., torch.Tensor]) -> tuple[torch.Tensor, ...]:
         return tuple(
             torch.stack([table(one, truth, EAGER) for one in each]).amax(0)
-            for truth, *each in zip(first.truth, compared, *near)
+            for truth, *each in zip(first.truth, *tries, *near)
         )
 
     needs, off = over_all(needed), over_all(missed)
@@ -332,6 +341,12 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
     again = [one for one in _compared(raised, eager, roundoff) if one]
     left = max((largest_share(*one, lenient=True)[0] for one in again), default=0.0)
     return replace(raised, eager_worst=left if math.isfinite(left) else None)
+
+
+def _most(tries: Sequence[Sequence[Compared | None]]) -> float:
+    """The largest share of what is allowed, of all outputs."""
+    each = (one for compared in tries for one in compared if one)
+    return max((largest_share(*one, lenient=True)[0] for one in each), default=0.0)
 
 
 def _compared(
