@@ -6,6 +6,7 @@
     python -m benchmarks.gallery --again FILE         the operators that a file has not all of
     python -m benchmarks.gallery --again FILE --only gelu     these anew, in place of the file's
     python -m benchmarks.gallery --report FILE        what rows that were kept say
+    python -m benchmarks.gallery --join FILE... --to FILE     of each operator the last timed rows
 
 The sweep is fixed in sweep.py, the targets in targets.py, peers are in peers.py. A group of
 operators after the other: all of it are judged beside one another first; once nothing else uses the
@@ -15,6 +16,9 @@ goes on there: what was cut off comes anew as a whole, so that no ratio spans tw
 operator: ours against every peer, with the interval of the ratio, and the targets that speak of it.
 At the end all targets, what each operator was timed with, and every case that a peer wins, worst
 first. Target 15 is `benchmarks.host`.
+
+A host with two GPUs does two sweeps at once, each with its own CUDA_VISIBLE_DEVICES, ASSAY_CACHE,
+and half of the cores (`taskset`); `--join` puts their files together.
 
 The first call builds `extension` and CUB, for half a minute each while others are judged.
 """
@@ -68,12 +72,18 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="tiny cases, to try the script itself")
     parser.add_argument("--again", type=Path, help="rows of an earlier run: the rest of the sweep")
     parser.add_argument("--report", default="", help="reads rows, measures nothing")
+    parser.add_argument("--join", type=Path, nargs="+", help="files whose rows --to gets")
     parser.add_argument("--no-host", action="store_true", help="leaves target 15 out")
     given = parser.parse_args()
     try:
         chosen(given.only)
     except ValueError as error:
         parser.error(f"--only {error}")
+    if given.join:
+        if not given.to:
+            parser.error("--join: say with --to which file gets the rows")
+        join(given.join, Path(given.to))
+        return
     if given.report:
         print(*report(read(Path(given.report)), Path(given.report).parent), sep="\n")
         return
@@ -91,6 +101,30 @@ def report(rows: Sequence[Row], place: Path) -> Iterator[str]:
     yield from standing.host(place)
     yield from standing.clocks(rows)
     yield from standing.lost(rows)
+
+
+def join(paths: Sequence[Path], to: Path) -> None:
+    """Writes one file: of each operator all rows of the last file that has it timed, so that no
+    ratio spans two; else of the last that has it at all. Ends where files are of different cards.
+    """
+    machines: list[Machine] = []
+    kept: dict[str, list[Row]] = {}
+    for path in paths:
+        found = list(nouns(path))
+        machines += [noun for noun in found if isinstance(noun, Machine)]
+        own: dict[str, list[Row]] = {}
+        for noun in found:
+            if isinstance(noun, Row):
+                own.setdefault(noun.op, []).append(noun)
+        for op, rows in own.items():
+            before = kept.get(op, [])
+            if any(row.timing for row in rows) or not any(row.timing for row in before):
+                kept[op] = rows
+    cards = {card(machine) for machine in machines}
+    if len(cards) != 1:
+        raise SystemExit(f"--join: one card's files, please; these are of {sorted(cards)}")
+    lines = [machines[-1], *(row for rows in kept.values() for row in rows)]
+    to.write_bytes(b"".join(encode(one) + b"\n" for one in lines))
 
 
 def whole(rows: Sequence[Row]) -> set[str]:

@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from assay.op import Op, cost, ops_in
 from assay.rows import encode
+from assay.rows import read as read_rows
 from assay.session import Stopped
 from assay.target import TOGETHER, library, load_op, parse
 from assay.types import Case, Row, Share, Timing, replace
@@ -390,6 +391,26 @@ def test_of_each_kernel_and_dtype_the_last_judgement_counts(tmp_path: Path) -> N
         ("cuda", 1, 0),
         ("eager", 2, 1),
     ]
+
+
+def test_of_each_operator_the_last_file_that_timed_it_counts(tmp_path: Path) -> None:
+    machine = next(iter(read_rows(RESULTS / "nvidia-h200" / "gallery.jsonl")))
+    cut = replace(row("gelu", "triton", 1.0), timing=None)
+    files = {
+        "a": [row("square", "triton", 1.0), row("gelu", "triton", 1.0)],
+        "b": [row("square", "triton", 2.0), cut],
+    }
+    for name, rows in files.items():
+        (tmp_path / name).write_bytes(b"".join(encode(one) + b"\n" for one in (machine, *rows)))
+    gallery.join([tmp_path / name for name in files], tmp_path / "both")
+    medians = {one.op: one.timing for one in gallery.read(tmp_path / "both")}
+    assert {op: timing and timing.median for op, timing in medians.items()} == {
+        "square": 2.0,
+        "gelu": 1.0,
+    }
+    (tmp_path / "none").write_bytes(encode(files["a"][0]) + b"\n")
+    with pytest.raises(SystemExit, match="one card's files"):
+        gallery.join([tmp_path / "none"], tmp_path / "both")
 
 
 def test_who_has_most_to_do_gets_most_of_the_cores() -> None:
