@@ -87,7 +87,8 @@ def idea(op: str, variant: str) -> str:
         return ""  # a row of an operator or a variant that the library no longer has
     if found.source is None:
         file = module_of(op, found)
-        return of_module(file, f"{variant.partition('/')[2]}_kernel") if file else ""
+        kernel = "gradient_kernel" if "_grad" in op else "kernel"
+        return of_module(file, f"{variant.partition('/')[2]}_{kernel}") if file else ""
     source = found.source.with_suffix(".cu")
     source = source if source.is_file() else found.source
     return of_header(source.read_text(), names_of(op, found))

@@ -81,10 +81,10 @@ OF_TARGETS = (
     Part("square", (*SHEETS, *cases({"m": 1024, "n": 1024})), (*CHAINS, "numba", "extension")),
     Part("cross_entropy_both", cases({"rows": 4096, "n": 32000}, CACHED), (*HELD, "triton")),
     Part("vecadd", (*LONG, *cases(*VECTORS)), (*CHAINS, "numba")),
-    Part("layernorm_grad", cases(*USUAL, CACHED), ("cuda/held", "triton")),
+    Part("layernorm_grad", cases(*USUAL, CACHED), ("cuda/held", *WALKED)),
     Part("rmsnorm", cases(*USUAL, CACHED), (*HELD, *WALKED)),
     Part("gelu", (*LONG, *cases(*VECTORS)), CHAINS),
-    Part("rmsnorm_grad", cases(*USUAL, CACHED), ("cuda/held", "triton")),
+    Part("rmsnorm_grad", cases(*USUAL, CACHED), ("cuda/held", *WALKED)),
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import torch
 from assay import hardware
 
 from .launching import accumulator, blocks, multiprocessors
-from .rows import ROWS_OF_BLOCK, WALKERS, by_rows, held, in_parts, of_rows
+from .rows import ROWS_OF_BLOCK, WALKERS, by_rows, held, in_parts, of_rows, power
 
 PARTIALS, ROWS = (8, 64), (32, 16)
 """Columns that a block adds, and rows side by side: 32 bytes a row, of partial sums and of x."""
@@ -111,3 +111,31 @@ def gradient(k, name, dx, sums, dy, x, w):
     added(grid=blocks(n, PARTIALS[0]), block=PARTIALS, shared=0, early=True)(
         *sums, partial, grid * lines, n
     )
+
+
+MOST_SUMMED, SUMMING = 1 << 13, 512
+"""Elements of a row that a program of Triton holds five times, 16 a thread; and threads of those
+that share a multiprocessor: more of them add more parts."""
+
+
+def summable(n):
+    """Where a program of Triton can hold a row, its slope and what it sums: for `when`."""
+    return n <= MOST_SUMMED or f"meant for rows of up to {MOST_SUMMED:,} elements"
+
+
+def gradient_by_triton(dx, sums, dy, x, w, eps):
+    """Fills dx and the sums over rows, (dw, db) or (dw,)."""
+    from .norms_triton import held_gradient_kernel, partials_kernel
+
+    rows, n = of_rows(x)
+    if not n:
+        return
+    columns, centred = power(n), len(sums) == 2
+    warps = min(16, max(1, columns // 512))
+    programs = min(rows, multiprocessors(x) * max(1, SUMMING // (32 * warps)))
+    partial = torch.empty(programs, len(sums), n, dtype=accumulator(x), device=x.device)
+    if programs:
+        held_gradient_kernel[(programs,)](
+            dx, partial, dy, x, w, rows, n, eps, centred, columns, num_warps=warps
+        )
+    partials_kernel[(blocks(n, 32),)](sums[0], sums[-1], partial, programs, n, centred, 32, 32)

@@ -4,6 +4,9 @@ kernel           mean, then the squares about it, then y: a walk each
 held_kernel      ROWS whole rows of up to COLUMNS elements by a program, in its registers: read once
 gradient_kernel  the same for dx, and keeps mean and rstd of its row
 columns_kernel   dw and db: one program for COLUMNS neighbouring columns, ROWS rows at a time
+held_gradient_kernel
+                 a program stays for many rows, whole in registers, and adds up its part of the sums
+                 over rows there (../norms_triton.py)
 
 shapes  x, y, dx, dy: (rows, n); w, b, dw, db: n; kept: (rows, 2)
 bytes   2 * rows * n * itemsize, the gradient 5: the walks after the first find the row in a cache
