@@ -550,7 +550,8 @@ def test_the_ceilings_of_this_cpu(session: Session) -> None:
     assert not found.absent
     for one in found.roofs:
         assert len(one.samples) >= LEAST_ROUNDS
-        assert 1e8 < one.low <= one.value <= one.high < 1e14
+        assert 0 < one.low <= one.value <= one.high < 1e14
+        assert one.value > 1e8  # a process beside it may stretch some samples a thousandfold
     assert (found.datasheet, found.device) == (None, "cpu")
 
 
