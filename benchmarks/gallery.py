@@ -32,7 +32,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -123,8 +123,12 @@ def join(paths: Sequence[Path], to: Path) -> None:
     cards = {card(machine) for machine in machines}
     if len(cards) != 1:
         raise SystemExit(f"--join: one card's files, please; these are of {sorted(cards)}")
-    lines = [machines[-1], *(row for rows in kept.values() for row in rows)]
-    to.write_bytes(b"".join(encode(one) + b"\n" for one in lines))
+    write(to, (machines[-1], *(row for rows in kept.values() for row in rows)))
+
+
+def write(place: Path, kept: Iterable[Row | Machine]) -> None:
+    """A file of these, a line each."""
+    place.write_bytes(b"".join(encode(one) + b"\n" for one in kept))
 
 
 def whole(rows: Sequence[Row]) -> set[str]:
@@ -164,7 +168,7 @@ def measure(given: argparse.Namespace) -> bool:
         place = Path(given.to) if given.to else place
         place.parent.mkdir(parents=True, exist_ok=True)
         new = place.with_suffix(".new")
-        new.write_bytes(b"".join(encode(one) + b"\n" for one in (published(machine), *rows)))
+        write(new, (published(machine), *rows))
         new.replace(place)
         left = given.limit - (0 if given.no_host else HOST_SECONDS) - (time.monotonic() - begun)
         turns = [Turns(group, begun) for group in groups]

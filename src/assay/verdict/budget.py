@@ -307,13 +307,13 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
     found = [largest_share(*one, lenient=True) for one in own if one]
     worst = max((share for share, _, _ in found), default=0.0)
     rms = root_mean([squares for _, _, squares in found], [one[0] for one in own if one])
-    tries = [own]
+    low = []
     if roundoff <= ROUNDOFF[torch.float64]:
         few = sum(t.numel() for t in first.truth) <= FEW_WIDE
         draws = range(DRAWS, DRAWS + AGAIN * few)
         moved = of_float32(op, inputs, first.truth, draws, MANY)
-        tries += [_compared(first, outputs, roundoff) for outputs in moved]
-    need = _most(tries)
+        low = [_compared(first, outputs, roundoff) for outputs in moved]
+    need = max(worst, _most(low))
     coarsest = max((ROUNDOFF[d] for d in first.dtypes if d in ROUNDOFF), default=0.0)
     most = min(MOST_SCALE, MOST_SHARE / (4 * coarsest)) if coarsest else MOST_SCALE
     near = _nearby(op, first, inputs, roundoff) if EAGER * need > 1.0 else []
@@ -333,7 +333,7 @@ def _calibrated(op: Op, first: Expected, inputs: tuple[Any, ...]) -> Expected:
     def over_all(table: Callable[..., torch.Tensor]) -> tuple[torch.Tensor, ...]:
         return tuple(
             torch.stack([table(one, truth, EAGER) for one in each]).amax(0)
-            for truth, *each in zip(first.truth, *tries, *near)
+            for truth, *each in zip(first.truth, own, *low, *near)
         )
 
     needs, off = over_all(needed), over_all(missed)
