@@ -89,8 +89,10 @@ def main() -> None:
     parser.add_argument("--to", default="", help="a file for the rows")
     parser.add_argument("--again", default="", help="rows of an earlier run: go on after them")
     parser.add_argument("--only", default="", help="operators, by comma; gradients come with them")
+    parser.add_argument("--ways", default="", help="of those written here, by comma")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--no-zoo", action="store_true", help="declared cases alone")
+    parser.add_argument("--own", action="store_true", help="no zoo of PyTorch's own: `own` alone")
     parser.add_argument("--beside", type=int, default=0, help="operators judged at the same time")
     parser.add_argument(
         "--tally", nargs="+", type=Path, help="count rows of files, later ones last; judge nothing"
@@ -99,6 +101,10 @@ def main() -> None:
     if given.tally:
         print(*tally(given.tally), sep="\n")
         return
+    known = [way.rstrip("*") for way in OWN]
+    given.ways = given.ways.split(",") if given.ways else known
+    if unknown := set(given.ways) - set(known):
+        parser.error(f"--ways {','.join(sorted(unknown))}: none of {', '.join(known)}")
     given.beside = given.beside or max(4, min(BESIDE, 3 * cores() // 4))
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
@@ -110,7 +116,7 @@ def main() -> None:
         done = ended(kept.place)
         wanted = [
             (name, part)
-            for part in PARTS[: 1 if given.no_zoo else 2]
+            for part in PARTS[: 1 if given.no_zoo or given.own else 2]
             for name in ordered(given.only)
             if (name, part) not in done
         ]
@@ -160,14 +166,15 @@ def ended(path: Path) -> set[tuple[str, str]]:
 def asked(name: str, part: str, given: argparse.Namespace) -> Request:
     """What is asked of one operator or gradient in a part."""
     own = part == "own"
+    ours = tuple(way for way in OWN if way.rstrip("*") in given.ways)
     return Request(
         (parse(name),),
         timed=False,
         device=given.device,
-        variants=(*TORCH, *OWN) if own else TORCH,
+        variants=(*TORCH, *ours) if own else TORCH,
         deadline=120.0,
         zoo=not given.no_zoo,
-        zoo_of=OWN if own else TORCH,
+        zoo_of=ours if own else TORCH,
         declared=own,
         beside=given.beside,
     )
