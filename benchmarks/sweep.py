@@ -134,7 +134,7 @@ def elements() -> tuple[Part, ...]:
         two("sigmoid_scale_bias", "elements", quarters, CHAINS),
         two("vecadd3d", "elements", boxes, ("cuda/flat", "cuda/grid_3d", "triton")),
         two("concat", "elements", halves, CHAINS),
-        two("shift_left", "elements", vectors, ("cuda/blocks", "triton")),
+        two("shift_left", "elements", vectors, ("cuda/vectorised", "cuda/blocks", "triton")),
         two("masked_scores", "elements", scores, ("cuda/warp_a_row", "triton")),
         two("hello", "elements", told, ("cuda", "triton", "numba"), ()),
         two("philox", "elements", numbers, ("cuda", "triton"), ()),

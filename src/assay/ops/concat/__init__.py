@@ -49,7 +49,7 @@ def formula(dy, a):
 # Of a it needs the width alone.
 concat_grad = concat.gradient(formula, saves="a", wrt=("a", "b"))
 
-BLOCK, UNROLL = 256, 2
+BLOCK, UNROLL = 128, 2
 
 
 @concat.launcher("cuda/naive", source="concat.cu")

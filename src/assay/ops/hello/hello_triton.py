@@ -19,12 +19,10 @@ def kernel(out, x, n, h, w, bx, by, bz, BLOCK: tl.constexpr):
     column = i % w
     row = i // w % h
     plane = i // w // h
-    mine = out + i.to(tl.int64) * 8
-    tl.store(mine + 0, column // bx, mask=inside)
-    tl.store(mine + 1, row // by, mask=inside)
-    tl.store(mine + 2, plane // bz, mask=inside)
-    tl.store(mine + 3, column % bx, mask=inside)
-    tl.store(mine + 4, row % by, mask=inside)
-    tl.store(mine + 5, plane % bz, mask=inside)
-    tl.store(mine + 6, i, mask=inside)
-    tl.store(mine + 7, tl.load(x + i, mask=inside), mask=inside)
+    value = tl.load(x + i, mask=inside)
+    # Eight numbers an element, joined so that they are stored as they lie: neighbours side by side.
+    first = tl.join(tl.join(column // bx, row % by), tl.join(plane // bz, i))
+    second = tl.join(tl.join(row // by, plane % bz), tl.join(column % bx, value))
+    who = tl.reshape(tl.join(first, second), [BLOCK * 8])
+    at = tl.program_id(0).to(tl.int64) * (BLOCK * 8) + tl.arange(0, BLOCK * 8)
+    tl.store(out + at, who, mask=at // 8 < n)

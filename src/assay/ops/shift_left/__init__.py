@@ -6,7 +6,7 @@ but it holds within a block alone.
 
 cuda/one_block goes through the array piece by piece. cuda/blocks shares it among blocks: as one
 block can't wait for another within a kernel, a first kernel keeps the element that each block will
-need of its right neighbour, and the second shifts.
+need of its right neighbour, and the second shifts. cuda/vectorised moves vectors of 16 bytes so.
 """
 
 import torch
@@ -14,7 +14,7 @@ import torch
 from assay.inputs import dtype_of
 from assay.op import Op
 
-from ..launching import blocks
+from ..launching import blocks, tile_of
 
 
 def reference(x):
@@ -46,6 +46,7 @@ shift_left: Op = Op(
 )
 
 BLOCK = 512
+THREADS, VECS = 256, 2
 
 
 @shift_left.launcher("cuda/one_block", source="shift_left.cu")
@@ -55,16 +56,33 @@ def by_cuda_one_block(k, x):
         k[f"shift_left_block<{k.type(x)}, {BLOCK}>"](grid=1, block=BLOCK, shared=0)(x, n)
 
 
+def edges_of(k, x, tile):
+    """Of each tile the first element of its right neighbour, which a first kernel keeps."""
+    n = x.numel()
+    count = blocks(n, tile)
+    edges = torch.empty(count, dtype=x.dtype, device=x.device)
+    kernel = k[f"shift_left_edges<{k.type(x)}>"]
+    kernel(grid=blocks(count, 256), block=256, shared=0)(edges, x, n, count, tile)
+    return edges
+
+
 @shift_left.launcher("cuda/blocks", source="shift_left.cu")
 def by_cuda_blocks(k, x):
     n = x.numel()
     if n:
-        grid = blocks(n, BLOCK)
-        edges = torch.empty(grid, dtype=x.dtype, device=x.device)
-        k[f"shift_left_edges<{k.type(x)}>"](grid=blocks(grid, 256), block=256, shared=0)(
-            edges, x, n, grid, BLOCK
-        )
-        k[f"shift_left_blocks<{k.type(x)}, {BLOCK}>"](grid=grid, block=BLOCK, shared=0)(x, edges, n)
+        edges = edges_of(k, x, BLOCK)
+        kernel = k[f"shift_left_blocks<{k.type(x)}, {BLOCK}>"]
+        kernel(grid=blocks(n, BLOCK), block=BLOCK, shared=0)(x, edges, n)
+
+
+@shift_left.launcher("cuda/vectorised", source="shift_left.cu")
+def by_cuda_vectorised(k, x):
+    n = x.numel()
+    if n:
+        tile = tile_of(x, THREADS, VECS)
+        edges = edges_of(k, x, tile)
+        kernel = k[f"shift_left_vectors<{k.type(x)}, {THREADS}, {VECS}>"]
+        kernel(grid=blocks(n, tile), block=THREADS, shared=0, early=True)(x, edges, n)
 
 
 @shift_left.launcher("triton", knobs={"BLOCK": [1024]})
