@@ -240,11 +240,6 @@ __device__ __forceinline__ Raw load_raw(const T* p) {
   return load<4>(reinterpret_cast<const unsigned*>(p));
 }
 
-// Brings the line of an address to the L2 cache, while the thread goes on.
-__device__ __forceinline__ void prefetch(const void* p) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(p)));
-}
-
 // Rounded once, to T, and stored.
 template <bool ONCE = false, typename T, int N>
 __device__ __forceinline__ void store(T* p, const Wide<T, N>& wide) {

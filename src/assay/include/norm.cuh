@@ -75,40 +75,28 @@ __device__ __forceinline__ void normalise(Wide<T, N>& v, const Statistics<accumu
   for (int j = 0; j < N; ++j) v[j] = normal<CENTRED>(v[j], s, scale[j], shift[j]);
 }
 
-// Vectors of w and b that a thread holds at once, beside so many elements of x, in 64 registers. If
-// that is all of them, they are on their way while x is reduced.
-template <int ELEMENTS>
-inline constexpr int vectors_at_once = ELEMENTS <= 16 ? 4 : 2;
-// Blocks that ask for w and b to come to the L2 cache beside their rows: those of the first moment
-// would all wait for memory twice.
-inline constexpr int FIRST_BLOCKS = 4;
+// Whether a thread has room for all of w beside so many elements of x, so that w is on its way while
+// x is reduced. Beside b too there is none: then both come when their vector is written.
+template <bool CENTRED, int ELEMENTS>
+inline constexpr bool weights_early = !CENTRED && ELEMENTS <= 16;
 
 // y of one row, whose x is in registers.
 template <bool CENTRED, typename T, int THREADS, int VECS>
 __device__ __forceinline__ void normalise(Held<T, THREADS, VECS>& v, T* to, const T* w, const T* b,
                                           int count, bool whole, accumulator<T> eps) {
   using A = accumulator<T>;
-  constexpr int MOST = vectors_at_once<VECS * widest<T>> / (CENTRED ? 2 : 1);
-  constexpr int SOME = VECS < MOST ? VECS : MOST;
-  Raw scale[SOME], shift[SOME];
-  const auto ask = [&](int from) {
-#pragma unroll
-    for (int u = 0; u < SOME; ++u) {
-      const int i = v.index(true, from + u, 0);
-      scale[u] = shift[u] = Raw{};
-      if (i < count) scale[u] = load_raw(w + i);
-      if (CENTRED && i < count) shift[u] = load_raw(b + i);
-    }
-  };
-  if (whole && SOME == VECS) ask(0);
+  constexpr bool EARLY = weights_early<CENTRED, VECS * widest<T>>;
+  Raw early[VECS];
+  if (EARLY && whole) Held<T, THREADS, VECS>::fetch(early, w, count, from_float<T>(0));
   const auto s = statistics<CENTRED>(v, count, whole, eps);
 #pragma unroll
   for (int u = 0; u < VECS; ++u) {
     if (whole) {
-      if (SOME < VECS && u % SOME == 0) ask(u);
-      const int i = v.index(true, u, 0), k = u % SOME;
-      normalise<CENTRED, T>(v.v[u], s, widen<T>(scale[k]), widen<T>(shift[k]));
-      if (i < count) store(to + i, v.v[u]);
+      const int i = v.index(true, u, 0);
+      if (i >= count) continue;
+      const auto scale = widen<T>(EARLY ? early[u] : load_raw(w + i));
+      normalise<CENTRED, T>(v.v[u], s, scale, CENTRED ? widen<T>(load_raw(b + i)) : scale);
+      store(to + i, v.v[u]);
     } else {
 #pragma unroll
       for (int j = 0; j < v.N; ++j) {
@@ -127,20 +115,14 @@ __device__ __forceinline__ bool whole_rows(const T* y, const T* x, const T* w, c
   return whole_vectors<T>(n, x, y, w) && (!CENTRED || aligned(b));
 }
 
-template <bool CENTRED, typename T, int THREADS, int VECS>
+template <bool CENTRED, Row ROW, typename T, int THREADS, int VECS>
 __device__ __forceinline__ void normalise_held(T* y, const T* x, const T* w, const T* b,
                                                long long rows, long long n, accumulator<T> eps) {
-  const long long row = own_row<THREADS>();
-  if (row >= rows) return;
-  apart(whole_rows<CENTRED>(y, x, w, b, n), [&](auto whole) {
+  const bool vectors = whole_rows<CENTRED>(y, x, w, b, n);
+  for_held_row<T, THREADS, VECS, ROW>(rows, n, vectors, [=](auto row, auto whole, int n) {
     Held<T, THREADS, VECS> v;
-    if (blockIdx.x < FIRST_BLOCKS)
-      for (int i = v.index(true, 0, 0); i < n; i += v.N * THREADS) {
-        prefetch(w + i);
-        if constexpr (CENTRED) prefetch(b + i);
-      }
-    v.load(x + row * n, int(n), whole, from_float<T>(0));
-    normalise<CENTRED>(v, y + row * n, w, b, int(n), whole, eps);
+    v.load(x + row * n, n, whole, from_float<T>(0));
+    normalise<CENTRED>(v, y + row * n, w, b, n, whole, eps);
   });
 }
 

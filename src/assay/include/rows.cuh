@@ -13,11 +13,28 @@ template <int THREADS>
 inline constexpr int rows_of_block = THREADS == 32 ? 4 : 1;
 template <int THREADS>
 inline constexpr int threads_of_block = THREADS * rows_of_block<THREADS>;
-// Blocks that share a multiprocessor at least: 1,024 threads of 64 registers, of 8 bytes an element
-// half as many.
-template <typename T, int THREADS>
+// Blocks that share a multiprocessor at least, for some 64 KB on their way at once: with less memory
+// is idle, with much more it is slower again. With one or two vectors a thread that is 2,048 threads
+// of 32 registers, else 1,024 of 64; of 8 bytes an element 512. Not more blocks than any
+// multiprocessor takes, nor more threads.
+#if __CUDA_ARCH__ == 750
+inline constexpr int CROWD = 1024;
+#elif __CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870 || __CUDA_ARCH__ == 890 || \
+    __CUDA_ARCH__ == 1200 || __CUDA_ARCH__ == 1210
+inline constexpr int CROWD = 1536;
+#else
+inline constexpr int CROWD = 2048;
+#endif
+template <typename T, int THREADS, int VECS>
+inline constexpr int crowd_of_held = THREADS > 512    ? 1024
+                                     : sizeof(T) == 8 ? 512
+                                     : VECS <= 2      ? CROWD
+                                                      : 1024;
+template <typename T, int THREADS, int VECS>
 inline constexpr int blocks_of_held =
-    (sizeof(T) < 8 || THREADS > 512 ? 1024 : 512) / threads_of_block<THREADS>;
+    crowd_of_held<T, THREADS, VECS> / threads_of_block<THREADS> < 16
+        ? crowd_of_held<T, THREADS, VECS> / threads_of_block<THREADS>
+        : 16;
 
 // The row of this thread, and its place among the THREADS threads of that row.
 template <int THREADS>
@@ -149,6 +166,31 @@ struct Held {
     return over([](A a, int, int) { return a; }, combine);
   }
 };
+
+// What a launcher knows of its rows: they fill all that their threads hold, so that n is a constant
+// and nothing is asked at any vector; they are whole vectors; or neither.
+enum class Row { ANY, WHOLE, FULL };
+
+// Rows of whole vectors that begin between two of them, as those of a view may. Not inlined: its
+// many jumps would lie in front of what is usual, and each block begin with code that no cache has.
+template <typename F>
+__device__ __noinline__ void by_elements(long long row, int n, F f) {
+  f(row, Flag<false>{}, n);
+}
+
+// What a kernel that holds a row each begins with: f(row, whole, n) for the row of this thread.
+// aligned: whether rows begin at multiples of 16 bytes, if they are whole vectors.
+template <typename T, int THREADS, int VECS, Row ROW, typename F>
+__device__ __forceinline__ void for_held_row(long long rows, long long n, bool aligned, F f) {
+  const long long row = own_row<THREADS>();
+  if (row >= rows) return;
+  if constexpr (ROW == Row::ANY)
+    f(row, Flag<false>{}, int(n));
+  else if (aligned)
+    f(row, Flag<true>{}, ROW == Row::FULL ? THREADS * VECS * widest<T> : int(n));
+  else
+    by_elements(row, int(n), f);
+}
 
 template <typename T>
 __device__ __forceinline__ bool whole_vectors(long long n) {

@@ -7,7 +7,7 @@ import torch
 from assay import hardware
 
 from .launching import accumulator, blocks, multiprocessors
-from .rows import ROWS_OF_BLOCK, WALKERS, by_rows, held, in_parts, of_rows, power
+from .rows import RESIDENT, ROWS_OF_BLOCK, WALKERS, by_rows, held, in_parts, of_rows, power
 
 PARTIALS, ROWS = (8, 64), (32, 16)
 """Columns that a block adds, and rows side by side: 32 bytes a row, of partial sums and of x."""
@@ -19,17 +19,17 @@ OWN_SHARED = 1024
 """Bytes of shared memory that a block has for its sums."""
 
 
-EACH = 16
-"""Elements that a thread holds best: beside them it has room for their weights, so that those come
-while the row is reduced."""
-
-
 def normalised(k, name, y, x, *weights):
-    """y by `<name>_held`, or `<name>_walked` where a row is too long."""
+    """y by `<name>_held`, or `<name>_walked` where a row is too long.
+
+    A thread holds four vectors best. Two in rmsnorm: beside them there is room for its one weight
+    an element, which comes while the row is reduced (`weights_early` in include/norm.cuh).
+    """
     rows, n = of_rows(x)
+    each = 4 if len(weights) > 1 else 2
+    arguments = (y, x, *weights)
     size = x.element_size()
-    each = max(1, min(4, EACH * size // 16))
-    by_rows(k, name, rows, n, k.type(x), size, (y, x, *weights), each=each, alone=each)
+    by_rows(k, name, rows, n, k.type(x), size, arguments, each=each, alone=each, room=RESIDENT)
 
 
 WRITERS, WRITING = 2, 256

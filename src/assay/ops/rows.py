@@ -11,10 +11,13 @@ from .launching import accumulator, blocks, multiprocessors
 
 ROWS_OF_BLOCK = 4
 """Rows of one warp each lie four to a block."""
+LEAST = 64
+"""Threads of a block that holds a row, at least."""
 SHARING = 4
 """Blocks on each multiprocessor that share few rows."""
-RESIDENT = 2048
-"""Threads that a multiprocessor has at once, at most: 1,024 or 1,536 on smaller cards."""
+RESIDENT, SPARSE = 2048, 512
+"""Threads that a multiprocessor has at once, at most: 1,024 or 1,536 on smaller cards; and those up
+to which few rows are spread where a row is reduced three times, each time by all of its threads."""
 WALKERS = 512
 """Threads of a block that walks a row."""
 
@@ -36,13 +39,21 @@ def held(
     width = 16 // itemsize
     vectors = blocks(n, width)
     wished = max(power(blocks(vectors, 4)), min(512, power(blocks(vectors, each))))
-    threads = 32 if vectors <= 32 * alone else min(widest, max(128, wished))
+    threads = 32 if vectors <= 32 * alone else min(widest, max(LEAST, wished))
     each = power(blocks(vectors, threads))
-    while each * width > most and 128 <= threads < widest:
+    while each * width > most and LEAST <= threads < widest:
         threads, each = 2 * threads, each // 2
     if each * width > most and threads == 32:
         threads, each = 128, max(1, each // 4)
     return (threads, each) if each * width <= most else None
+
+
+def row_kind(n: int, itemsize: int, threads: int, each: int) -> str:
+    """The template argument that says what is known of a row: `Row` in include/rows.cuh."""
+    width = 16 // itemsize
+    if n % width:
+        return "assay::Row::ANY"
+    return "assay::Row::FULL" if n == threads * each * width else "assay::Row::WHOLE"
 
 
 TILE, MOST_COLUMNS = 1024, 1 << 14
@@ -92,17 +103,35 @@ def spread(rows: int, threads: int, each: int, room: int) -> tuple[int, int]:
     return threads, each
 
 
-def by_rows(k, name, rows, n, dtype, itemsize, arguments, most=32, each=4, alone=4):
-    """Launches `<name>_held` where n elements fit registers, else `<name>_walked`."""
+def by_rows(
+    k,
+    name,
+    rows,
+    n,
+    dtype,
+    itemsize,
+    arguments,
+    most=32,
+    each=4,
+    alone=4,
+    room=SPARSE,
+    walkers=WALKERS,
+):
+    """Launches `<name>_held` where n elements fit registers, else `<name>_walked`.
+
+    most, each, alone: as in `held`; room: threads of a multiprocessor for few rows, see `spread`;
+    walkers: threads of a block that walks a row.
+    """
     chosen = held(n, itemsize, most, each=each, alone=alone)
     if chosen is None:
-        kernel = k[f"{name}_walked<{dtype}, {WALKERS}>"]
-        kernel(grid=rows, block=WALKERS, shared=0)(*arguments, rows, n)
+        kernel = k[f"{name}_walked<{dtype}, {walkers}>"]
+        kernel(grid=rows, block=walkers, shared=0)(*arguments, rows, n)
         return
     threads, each = chosen
-    threads, each = spread(rows, threads, each, RESIDENT * multiprocessors(arguments[0]))
+    threads, each = spread(rows, threads, each, room * multiprocessors(arguments[0]))
     together = ROWS_OF_BLOCK if threads == 32 else 1
-    kernel = k[f"{name}_held<{dtype}, {threads}, {each}>"]
+    row = row_kind(n, itemsize, threads, each)
+    kernel = k[f"{name}_held<{dtype}, {threads}, {each}, {row}>"]
     kernel(grid=blocks(rows, together), block=threads * together, shared=0)(*arguments, rows, n)
 
 

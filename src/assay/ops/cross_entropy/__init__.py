@@ -13,7 +13,8 @@ import torch.nn.functional as F
 from assay.inputs import dtype_of
 from assay.op import Op
 
-from ..rows import by_rows, streamable, streamed
+from ..launching import multiprocessors
+from ..rows import RESIDENT, WALKERS, by_rows, streamable, streamed
 
 CASES = [
     dict(rows=1, n=1, dtype="float32"),
@@ -95,16 +96,25 @@ HELD_BYTES = 1 << 14
 does not hold it leaves room for others, whose rows are on their way meanwhile."""
 
 
-def launch(k, name, x, arguments, most=32):
+def launch(k, name, x, arguments, most=32, **sizes):
     rows, n = x.shape
+    size = x.element_size()
+    each = 8 if size == 4 else 4  # 32 elements: a row is reduced three times, each by all threads
     if x.numel():
-        by_rows(k, name, rows, n, k.type(x), x.element_size(), arguments, most)
+        by_rows(k, name, rows, n, k.type(x), size, arguments, most, each, each, **sizes)
+
+
+def walkers(x):
+    """Threads that walk a row: no more than fill the GPU, so that many rows are on their way."""
+    room = max(1, RESIDENT * multiprocessors(x) // max(1, x.shape[0]))
+    return min(WALKERS, max(128, 1 << room.bit_length() - 1))
 
 
 @cross_entropy.launcher("cuda/held", source="cross_entropy.cu")
 def by_cuda(k, loss, x, target):
     walked = x.shape[1] * x.element_size() > HELD_BYTES
-    launch(k, "cross_entropy", x, (loss, x, target), 0 if walked else 32)
+    sizes = {"most": 0, "walkers": walkers(x)} if walked else {}
+    launch(k, "cross_entropy", x, (loss, x, target), **sizes)
 
 
 @cross_entropy.launcher("cuda/streamed", source="cross_entropy.cu", when=streamable)

@@ -58,14 +58,13 @@ __device__ __forceinline__ bool whole_rows(Wanted<T> wanted, const T* x, long lo
   return assay::whole_vectors<T>(n, x) && (!wanted.dx || assay::aligned(wanted.dx));
 }
 
-template <int THREADS, int VECS, typename T>
+template <int THREADS, int VECS, assay::Row ROW, typename T>
 __device__ __forceinline__ void of_held_row(Wanted<T> wanted, const T* x, const long long* target,
                                             long long rows, long long n) {
-  const long long row = assay::own_row<THREADS>();
-  if (row >= rows) return;
-  assay::apart(whole_rows(wanted, x, n), [&](auto whole) {
+  const bool vectors = whole_rows(wanted, x, n);
+  assay::for_held_row<T, THREADS, VECS, ROW>(rows, n, vectors, [=](auto row, auto whole, int n) {
     assay::Held<T, THREADS, VECS> held;
-    held.load(x + row * n, int(n), whole, assay::from_float<T>(-INFINITY));
+    held.load(x + row * n, n, whole, assay::from_float<T>(-INFINITY));
     of_row<THREADS, VECS>(wanted, held, x, target, row, n, whole);
   });
 }
@@ -112,11 +111,11 @@ __device__ __forceinline__ void of_walked_row(Wanted<T> wanted, const T* x,
   }
 }
 
-template <typename T, int THREADS, int VECS>
+template <typename T, int THREADS, int VECS, assay::Row ROW>
 __global__ void
-    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS>)
+    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS, VECS>)
     cross_entropy_held(T* loss, const T* x, const long long* target, long long rows, long long n) {
-  of_held_row<THREADS, VECS>(Wanted<T>{loss, nullptr, nullptr}, x, target, rows, n);
+  of_held_row<THREADS, VECS, ROW>(Wanted<T>{loss, nullptr, nullptr}, x, target, rows, n);
 }
 template <typename T, int THREADS, int VECS>
 __global__ void __launch_bounds__(THREADS, assay::blocks_of_streamed<THREADS>)
@@ -131,12 +130,12 @@ __global__ void __launch_bounds__(BLOCK)
   of_walked_row<BLOCK>(Wanted<T>{loss, nullptr, nullptr}, x, target, n);
 }
 
-template <typename T, int THREADS, int VECS>
+template <typename T, int THREADS, int VECS, assay::Row ROW>
 __global__ void
-    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS>)
+    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS, VECS>)
     cross_entropy_grad_held(T* dx, const T* dloss, const T* x, const long long* target,
                             long long rows, long long n) {
-  of_held_row<THREADS, VECS>(Wanted<T>{nullptr, dx, dloss}, x, target, rows, n);
+  of_held_row<THREADS, VECS, ROW>(Wanted<T>{nullptr, dx, dloss}, x, target, rows, n);
 }
 template <typename T, int BLOCK>
 __global__ void __launch_bounds__(BLOCK)
@@ -145,12 +144,12 @@ __global__ void __launch_bounds__(BLOCK)
   of_walked_row<BLOCK>(Wanted<T>{nullptr, dx, dloss}, x, target, n);
 }
 
-template <typename T, int THREADS, int VECS>
+template <typename T, int THREADS, int VECS, assay::Row ROW>
 __global__ void
-    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS>)
+    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS, VECS>)
     cross_entropy_both_held(T* loss, T* dx, const T* x, const long long* target, long long rows,
                             long long n) {
-  of_held_row<THREADS, VECS>(Wanted<T>{loss, dx, nullptr}, x, target, rows, n);
+  of_held_row<THREADS, VECS, ROW>(Wanted<T>{loss, dx, nullptr}, x, target, rows, n);
 }
 template <typename T, int THREADS, int VECS>
 __global__ void __launch_bounds__(THREADS, assay::blocks_of_streamed<THREADS>)

@@ -18,7 +18,7 @@ from assay.op import Op
 
 from ..images import gradient, norm
 from ..launching import accumulator, blocks, multiprocessors
-from ..rows import ROWS_OF_BLOCK, held, power, spread
+from ..rows import ROWS_OF_BLOCK, held, power, row_kind, spread
 
 OVER = (2, 3)
 
@@ -72,9 +72,9 @@ def by_planes(k, name, x, tensors, back=False):
         return
     threads, each = chosen
     threads, each = spread(planes, threads, each, CROWD * multiprocessors(x))
-    whole = str(n * size % 16 == 0).lower()
     together = ROWS_OF_BLOCK if threads == 32 else 1
-    built = k[f"{name}_held<{k.type(x)}, {threads}, {each}, {whole}>"]
+    row = row_kind(n, size, threads, each)
+    built = k[f"{name}_held<{k.type(x)}, {threads}, {each}, {row}>"]
     launch = built(grid=blocks(planes, together), block=threads * together, shared=0)
     launch(*tensors, planes, channels, n)
 

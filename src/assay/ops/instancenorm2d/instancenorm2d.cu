@@ -16,43 +16,29 @@
 template <typename T>
 inline constexpr assay::accumulator<T> EPS = 1e-5;
 
-// Blocks that share a multiprocessor at least: with 16 elements a thread there is room for 1,536
-// threads of 40 registers, with more for 1,024. What all of them wait for is on its way at once.
-template <typename T, int THREADS, int VECS, bool WHOLE>
-inline constexpr int together = sizeof(T) == 8 || THREADS > 512 ? 1
-                                : (WHOLE && VECS * assay::widest<T> <= 16 ? 1536 : 1024) /
-                                      assay::threads_of_block<THREADS>;
-
-// WHOLE: planes are whole vectors of 16 bytes, and begin at multiples of 16 bytes. The channel's
-// weights are asked for before the first sum.
-template <bool WHOLE, int THREADS, int VECS, typename T>
-__device__ __forceinline__ void normalise_plane(T* y, const T* x, const T* w, const T* b, int n) {
+// The channel's weights are asked for before the first sum.
+template <int THREADS, int VECS, typename T>
+__device__ __forceinline__ void normalise_plane(T* y, const T* x, const T* w, const T* b, int n,
+                                                bool whole) {
   assay::Held<T, THREADS, VECS> v;
-  v.load(x, n, WHOLE, assay::from_float<T>(0));
+  v.load(x, n, whole, assay::from_float<T>(0));
   const auto weight = assay::to_float(*w), shift = assay::to_float(*b);
-  const auto s = assay::statistics<true>(v, n, WHOLE, EPS<T>);
+  const auto s = assay::statistics<true>(v, n, whole, EPS<T>);
   const auto scale = s.rstd * weight;
   v.change([=](auto value, int, int) { return (value - s.mean) * scale + shift; });
-  v.store(y, n, WHOLE);
+  v.store(y, n, whole);
 }
 
-template <typename T, int THREADS, int VECS, bool WHOLE>
+template <typename T, int THREADS, int VECS, assay::Row ROW>
 __global__ void
-    __launch_bounds__(assay::threads_of_block<THREADS>, together<T, THREADS, VECS, WHOLE>)
+    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS, VECS>)
     instancenorm2d_held(T* y, const T* x, const T* w, const T* b, unsigned planes,
                         unsigned channels, int n) {
-  const unsigned own = assay::own_row<THREADS>();
-  if (own >= planes) return;
-  // A view may begin elsewhere. One answer for all threads: no warp parts ways.
-  const bool vectors = WHOLE && assay::aligned(x) && assay::aligned(y);
-  x += static_cast<long long>(own) * n;
-  y += static_cast<long long>(own) * n;
-  w += own % channels;
-  b += own % channels;
-  if (vectors)
-    normalise_plane<WHOLE, THREADS, VECS>(y, x, w, b, n);
-  else
-    normalise_plane<false, THREADS, VECS>(y, x, w, b, n);
+  const bool vectors = assay::aligned(x) && assay::aligned(y);
+  assay::for_held_row<T, THREADS, VECS, ROW>(planes, n, vectors, [=](auto own, auto whole, int n) {
+    const unsigned channel = unsigned(own) % channels;
+    normalise_plane<THREADS, VECS>(y + own * n, x + own * n, w + channel, b + channel, n, whole);
+  });
 }
 
 template <typename T, int BLOCK>
@@ -75,20 +61,20 @@ __global__ void __launch_bounds__(BLOCK)
 }
 
 // Two waits for sums over the plane: of x and dy, then of the squares and of dy (x - mean).
-template <bool WHOLE, int THREADS, int VECS, typename T, typename A>
+template <int THREADS, int VECS, typename T, typename A>
 __device__ __forceinline__ void differentiate_plane(T* dx, A* kept, const T* dy, const T* x,
-                                                    const T* w, int n) {
+                                                    const T* w, int n, bool whole) {
   __shared__ A of_x[2][THREADS / 32], of_products[2][THREADS / 32];
   assay::Held<T, THREADS, VECS> v, g;
-  v.load(x, n, WHOLE, assay::from_float<T>(0));
-  g.load(dy, n, WHOLE, assay::from_float<T>(0));
+  v.load(x, n, whole, assay::from_float<T>(0));
+  g.load(dy, n, whole, assay::from_float<T>(0));
   const A weight = assay::to_float(*w);
 
   A sums[2] = {v.over(assay::Sum{}), g.over(assay::Sum{})};
   assay::row_sums<THREADS>(sums, of_x);
   const A mean = assay::share_of(sums[0], n), mean_g = assay::share_of(sums[1], n);
   v.change([&](A value, int u, int j) {  // x - mean; beyond the plane 0
-    return value - (v.index(WHOLE, u, WHOLE ? 0 : j) < n ? mean : A(0));
+    return value - (v.index(whole, u, whole ? 0 : j) < n ? mean : A(0));
   });
   A products[2] = {v.over([](A d, int, int) { return d * d; }, assay::Sum{}),
                    g.over([&](A value, int u, int j) { return value * v.v[u][j]; }, assay::Sum{})};
@@ -99,28 +85,22 @@ __device__ __forceinline__ void differentiate_plane(T* dx, A* kept, const T* dy,
   g.change([&](A value, int u, int j) {
     return rstd * weight * (value - mean_g - v.v[u][j] * slope);
   });
-  g.store(dx, n, WHOLE);
+  g.store(dx, n, whole);
   if (assay::own_lane<THREADS>() != 0) return;
   kept[0] = of_gh;
   kept[1] = sums[1];
 }
 
-template <typename T, int THREADS, int VECS, bool WHOLE>
+template <typename T, int THREADS, int VECS, assay::Row ROW>
 __global__ void __launch_bounds__(assay::threads_of_block<THREADS>)
     instancenorm2d_grad_held(T* dx, assay::accumulator<T>* kept, const T* dy, const T* x,
                              const T* w, unsigned planes, unsigned channels, int n) {
-  const unsigned own = assay::own_row<THREADS>();
-  if (own >= planes) return;
-  const bool vectors = WHOLE && assay::aligned(x) && assay::aligned(dy) && assay::aligned(dx);
-  x += static_cast<long long>(own) * n;
-  dy += static_cast<long long>(own) * n;
-  dx += static_cast<long long>(own) * n;
-  w += own % channels;
-  kept += 2 * static_cast<long long>(own);
-  if (vectors)
-    differentiate_plane<WHOLE, THREADS, VECS>(dx, kept, dy, x, w, n);
-  else
-    differentiate_plane<false, THREADS, VECS>(dx, kept, dy, x, w, n);
+  const bool vectors = assay::aligned(x) && assay::aligned(dy) && assay::aligned(dx);
+  assay::for_held_row<T, THREADS, VECS, ROW>(planes, n, vectors, [=](auto own, auto whole, int n) {
+    const long long at = own * n;
+    const T* const weight = w + unsigned(own) % channels;
+    differentiate_plane<THREADS, VECS>(dx + at, kept + 2 * own, dy + at, x + at, weight, n, whole);
+  });
 }
 
 template <typename T, int BLOCK>

@@ -19,11 +19,11 @@
 template <typename T>
 inline constexpr assay::accumulator<T> EPS = 1e-5;
 
-template <typename T, int THREADS, int VECS>
+template <typename T, int THREADS, int VECS, assay::Row ROW>
 __global__ void
-    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS>)
+    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS, 2 * VECS>)
     layernorm_held(T* y, const T* x, const T* w, const T* b, long long rows, long long n) {
-  assay::normalise_held<true, T, THREADS, VECS>(y, x, w, b, rows, n, EPS<T>);
+  assay::normalise_held<true, ROW, T, THREADS, VECS>(y, x, w, b, rows, n, EPS<T>);
 }
 
 template <typename T, int THREADS, int VECS>

@@ -8,17 +8,15 @@
 // FLOPs   5 * rows * n; the gradient 4 * rows * n, counting exp as one
 #include "rows.cuh"
 
-template <typename T, int THREADS, int VECS>
+template <typename T, int THREADS, int VECS, assay::Row ROW>
 __global__ void
-    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS>)
+    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS, VECS>)
     log_softmax_held(T* y, const T* x, long long rows, long long n) {
   using A = assay::accumulator<T>;
-  const long long row = assay::own_row<THREADS>();
-  if (row >= rows) return;
-  const int count = int(n);
-  assay::apart(assay::whole_vectors<T>(n, x, y), [&](auto whole) {
+  const bool vectors = assay::whole_vectors<T>(n, x, y);
+  assay::for_held_row<T, THREADS, VECS, ROW>(rows, n, vectors, [=](auto row, auto whole, int n) {
     assay::Held<T, THREADS, VECS> held;
-    held.load(x + row * n, count, whole, assay::from_float<T>(-INFINITY));
+    held.load(x + row * n, n, whole, assay::from_float<T>(-INFINITY));
     assay::Apart<A> seen;
     seen.largest = assay::row_reduce<THREADS>(held.over(assay::Max{}), assay::Max{});
     const A by = seen.shift(seen.largest);
@@ -28,7 +26,7 @@ __global__ void
     const A log = seen.log();
     // A row of nothing but -inf: -inf - 0 - log 0 is NaN, as in torch.
     held.change([&](A v, int, int) { return (v - by) - log; });
-    held.store(y + row * n, count, whole);
+    held.store(y + row * n, n, whole);
   });
 }
 
@@ -51,24 +49,22 @@ __global__ void __launch_bounds__(BLOCK)
   });
 }
 
-template <typename T, int THREADS, int VECS>
+template <typename T, int THREADS, int VECS, assay::Row ROW>
 __global__ void
-    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS>)
+    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS, 2 * VECS>)
     log_softmax_grad_held(T* dx, const T* dy, const T* y, long long rows, long long n) {
   using A = assay::accumulator<T>;
-  const long long row = assay::own_row<THREADS>();
-  if (row >= rows) return;
-  const int count = int(n);
-  const T zero = assay::from_float<T>(0);
-  assay::apart(assay::whole_vectors<T>(n, dx, dy, y), [&](auto whole) {
+  const bool vectors = assay::whole_vectors<T>(n, dx, dy, y);
+  assay::for_held_row<T, THREADS, VECS, ROW>(rows, n, vectors, [=](auto row, auto whole, int n) {
+    const T zero = assay::from_float<T>(0);
     assay::Held<T, THREADS, VECS> g, p;
-    g.load(dy + row * n, count, whole, zero);
-    p.load(y + row * n, count, whole, zero);
+    g.load(dy + row * n, n, whole, zero);
+    p.load(y + row * n, n, whole, zero);
     const A sum = assay::row_reduce<THREADS>(g.over(assay::Sum{}), assay::Sum{});
     g.change([&](A v, int u, int j) {
       return v - assay::exponential_for<T>(p.v[u][j]) * sum;
     });
-    g.store(dx + row * n, count, whole);
+    g.store(dx + row * n, n, whole);
   });
 }
 

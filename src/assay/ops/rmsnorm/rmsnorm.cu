@@ -19,12 +19,12 @@
 template <typename T>
 inline constexpr assay::accumulator<T> EPS = 1e-6;
 
-template <typename T, int THREADS, int VECS>
+template <typename T, int THREADS, int VECS, assay::Row ROW>
 __global__ void
-    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS>)
+    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS, VECS>)
     rmsnorm_held(T* y, const T* x, const T* w, long long rows, long long n) {
   const T* const none = nullptr;
-  assay::normalise_held<false, T, THREADS, VECS>(y, x, w, none, rows, n, EPS<T>);
+  assay::normalise_held<false, ROW, T, THREADS, VECS>(y, x, w, none, rows, n, EPS<T>);
 }
 
 template <typename T, int THREADS, int VECS>

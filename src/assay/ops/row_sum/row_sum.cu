@@ -38,16 +38,15 @@ __global__ void __launch_bounds__(BLOCK)
   if (threadIdx.x == 0) y[blockIdx.x] = assay::from_float<T>(sum);
 }
 
-template <typename T, int THREADS, int VECS>
+template <typename T, int THREADS, int VECS, assay::Row ROW>
 __global__ void
-    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS>)
+    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS, VECS>)
     row_sum_held(T* y, const T* x, long long rows, long long n) {
   using A = assay::accumulator<T>;
-  const long long row = assay::own_row<THREADS>();
-  if (row >= rows) return;
-  assay::apart(assay::whole_vectors<T>(n, x), [&](auto whole) {
+  const bool vectors = assay::whole_vectors<T>(n, x);
+  assay::for_held_row<T, THREADS, VECS, ROW>(rows, n, vectors, [=](auto row, auto whole, int n) {
     assay::Held<T, THREADS, VECS> held;
-    held.load(x + row * n, int(n), whole, assay::from_float<T>(0));
+    held.load(x + row * n, n, whole, assay::from_float<T>(0));
     const A sum = assay::row_reduce<THREADS>(held.over(assay::Sum{}), assay::Sum{});
     if (assay::own_lane<THREADS>() == 0) y[row] = assay::from_float<T>(sum);
   });

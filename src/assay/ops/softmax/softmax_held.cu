@@ -12,17 +12,15 @@
 // FLOPs   5 * rows * n counting exp as one (max, subtract, exp, add, divide)
 #include "walked.cuh"
 
-template <typename T, int THREADS, int VECS>
+template <typename T, int THREADS, int VECS, assay::Row ROW>
 __global__ void
-    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS>)
+    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS, VECS>)
     softmax_held(T* y, const T* x, long long rows, long long n) {
   using A = assay::accumulator<T>;
-  const long long row = assay::own_row<THREADS>();
-  if (row >= rows) return;
-  const int count = int(n);
-  assay::apart(assay::whole_vectors<T>(n, x, y), [&](auto whole) {
+  const bool vectors = assay::whole_vectors<T>(n, x, y);
+  assay::for_held_row<T, THREADS, VECS, ROW>(rows, n, vectors, [=](auto row, auto whole, int n) {
     assay::Held<T, THREADS, VECS> held;
-    held.load(x + row * n, count, whole, assay::from_float<T>(-INFINITY));
+    held.load(x + row * n, n, whole, assay::from_float<T>(-INFINITY));
     const A largest = assay::row_reduce<THREADS>(held.over(assay::Max{}), assay::Max{});
     // Where all is -inf: exp(-inf - 0) is 0 each, and 0 / 0 the NaN that torch gives too.
     const A by = largest == -INFINITY ? A(0) : largest;
@@ -31,7 +29,7 @@ __global__ void
     const A sum = assay::row_reduce<THREADS>(held.over(assay::Sum{}), assay::Sum{});
     const A scale = assay::inverse_of(sum);  // 1 <= sum <= n for a finite row
     held.change([&](A e, int, int) { return e * scale; });
-    held.store(y + row * n, count, whole);
+    held.store(y + row * n, n, whole);
   });
 }
 
