@@ -240,6 +240,23 @@ __device__ __forceinline__ Raw load_raw(const T* p) {
   return load<4>(reinterpret_cast<const unsigned*>(p));
 }
 
+// The same of what many blocks read, as weights of rows: it leaves the L2 cache last, before what
+// streams through it once (PTX ISA, createpolicy; from sm_80 on).
+template <typename T>
+__device__ __forceinline__ Raw load_lasting(const T* p) {
+#if __CUDA_ARCH__ >= 800
+  unsigned long long last;
+  asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(last));
+  Raw raw;
+  asm volatile("ld.global.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], %5;"
+               : "=r"(raw[0]), "=r"(raw[1]), "=r"(raw[2]), "=r"(raw[3])
+               : "l"(__cvta_generic_to_global(p)), "l"(last));
+  return raw;
+#else
+  return load_raw(p);
+#endif
+}
+
 // Rounded once, to T, and stored.
 template <bool ONCE = false, typename T, int N>
 __device__ __forceinline__ void store(T* p, const Wide<T, N>& wide) {

@@ -87,15 +87,19 @@ __device__ __forceinline__ void normalise(Held<T, THREADS, VECS>& v, T* to, cons
   using A = accumulator<T>;
   constexpr bool EARLY = weights_early<CENTRED, VECS * widest<T>>;
   Raw early[VECS];
-  if (EARLY && whole) Held<T, THREADS, VECS>::fetch(early, w, count, from_float<T>(0));
+  if (EARLY && whole) {
+#pragma unroll
+    for (int u = 0; u < VECS; ++u)
+      if (const int i = v.index(true, u, 0); i < count) early[u] = load_lasting(w + i);
+  }
   const auto s = statistics<CENTRED>(v, count, whole, eps);
 #pragma unroll
   for (int u = 0; u < VECS; ++u) {
     if (whole) {
       const int i = v.index(true, u, 0);
       if (i >= count) continue;
-      const auto scale = widen<T>(EARLY ? early[u] : load_raw(w + i));
-      normalise<CENTRED, T>(v.v[u], s, scale, CENTRED ? widen<T>(load_raw(b + i)) : scale);
+      const auto scale = widen<T>(EARLY ? early[u] : load_lasting(w + i));
+      normalise<CENTRED, T>(v.v[u], s, scale, CENTRED ? widen<T>(load_lasting(b + i)) : scale);
       store(to + i, v.v[u]);
     } else {
 #pragma unroll

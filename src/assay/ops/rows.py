@@ -15,7 +15,7 @@ LEAST = 64
 """Threads of a block that holds a row, at least."""
 SHARING = 4
 """Blocks on each multiprocessor that share few rows."""
-RESIDENT, SPARSE = 2048, 512
+RESIDENT, SPARSE = 2048, 256
 """Threads that a multiprocessor has at once, at most: 1,024 or 1,536 on smaller cards; and those up
 to which few rows are spread where a row is reduced three times, each time by all of its threads."""
 WALKERS = 512
@@ -38,7 +38,7 @@ def held(
     """
     width = 16 // itemsize
     vectors = blocks(n, width)
-    wished = max(power(blocks(vectors, 4)), min(512, power(blocks(vectors, each))))
+    wished = max(power(blocks(vectors, max(4, each))), min(512, power(blocks(vectors, each))))
     threads = 32 if vectors <= 32 * alone else min(widest, max(LEAST, wished))
     each = power(blocks(vectors, threads))
     while each * width > most and LEAST <= threads < widest:

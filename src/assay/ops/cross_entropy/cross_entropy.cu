@@ -26,10 +26,9 @@ struct Wanted {
 // One row, which is in registers.
 template <int THREADS, int VECS, typename T>
 __device__ __forceinline__ void of_row(Wanted<T> wanted, assay::Held<T, THREADS, VECS>& held,
-                                       const T* x, const long long* target, long long row,
-                                       long long n, bool whole) {
+                                       const T* x, int right, long long row, long long n,
+                                       bool whole) {
   using A = assay::accumulator<T>;
-  const int right = int(target[row]);
   const bool writes = wanted.loss && assay::own_lane<THREADS>() == 0;
   // On its way while the row is reduced: it comes only once `right` has come.
   const T own = writes ? x[row * n + right] : assay::from_float<T>(0);
@@ -65,7 +64,7 @@ __device__ __forceinline__ void of_held_row(Wanted<T> wanted, const T* x, const 
   assay::for_held_row<T, THREADS, VECS, ROW>(rows, n, vectors, [=](auto row, auto whole, int n) {
     assay::Held<T, THREADS, VECS> held;
     held.load(x + row * n, n, whole, assay::from_float<T>(-INFINITY));
-    of_row<THREADS, VECS>(wanted, held, x, target, row, n, whole);
+    of_row<THREADS, VECS>(wanted, held, x, int(target[row]), row, n, whole);
   });
 }
 
@@ -75,8 +74,13 @@ __device__ __forceinline__ void of_streamed_rows(Wanted<T> wanted, const T* x,
                                                  long long n) {
   const bool whole = whole_rows(wanted, x, n);
   const T fill = assay::from_float<T>(-INFINITY);
+  // Targets come a row ahead, as the rows do: the place of x at the target hangs on it, and all
+  // threads would wait for both in a row.
+  int next = blockIdx.x < rows ? int(target[blockIdx.x]) : 0;
   assay::for_rows<T, THREADS, VECS>(x, rows, n, whole, fill, [&](auto& held, long long row) {
-    of_row<THREADS, VECS>(wanted, held, x, target, row, n, whole);
+    const int right = next;
+    if (row + gridDim.x < rows) next = int(target[row + gridDim.x]);
+    of_row<THREADS, VECS>(wanted, held, x, right, row, n, whole);
   });
 }
 

@@ -19,9 +19,11 @@
 template <typename T>
 inline constexpr assay::accumulator<T> EPS = 1e-6;
 
+// Where n is no constant, a thread needs more than 32 registers beside its weights.
 template <typename T, int THREADS, int VECS, assay::Row ROW>
-__global__ void
-    __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS, VECS>)
+__global__ void __launch_bounds__(
+    assay::threads_of_block<THREADS>,
+    assay::blocks_of_held<T, THREADS, ROW == assay::Row::FULL ? VECS : 2 * VECS>)
     rmsnorm_held(T* y, const T* x, const T* w, long long rows, long long n) {
   const T* const none = nullptr;
   assay::normalise_held<false, ROW, T, THREADS, VECS>(y, x, w, none, rows, n, EPS<T>);
