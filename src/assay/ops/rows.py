@@ -65,11 +65,11 @@ def short(n):
     return n <= MOST_COLUMNS or f"meant for rows of up to {MOST_COLUMNS:,} elements"
 
 
-def by_tiles(kernel, rows, n, arguments):
-    """Launches a kernel of Triton that holds whole rows, 16 elements a thread where it can be."""
+def by_tiles(kernel, rows, n, arguments, each=16):
+    """Launches a kernel of Triton that holds whole rows: `each` elements a thread, if it can be."""
     columns = power(n)
     together = max(1, TILE // columns)
-    warps = min(16, max(1, together * columns // 512))
+    warps = min(16, max(1, together * columns // (32 * each)))
     kernel[(blocks(rows, together),)](*arguments, rows, n, together, columns, num_warps=warps)
 
 

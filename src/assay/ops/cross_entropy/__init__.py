@@ -14,7 +14,7 @@ from assay.inputs import dtype_of
 from assay.op import Op
 
 from ..launching import multiprocessors
-from ..rows import RESIDENT, WALKERS, by_rows, streamable, streamed
+from ..rows import RESIDENT, WALKERS, by_rows, by_tiles, short, streamable, streamed
 
 CASES = [
     dict(rows=1, n=1, dtype="float32"),
@@ -139,29 +139,49 @@ def both_by_cuda_streamed(k, loss, dx, x, target):
         streamed(k, "cross_entropy_both", x, (loss, dx, x, target))
 
 
-@cross_entropy.launcher("triton", knobs={"BLOCK": [1024, 4096]})
-def by_triton(loss, x, target, BLOCK):
+def by_program(loss, dx, dloss, x, target, loss_asked, dx_asked, block):
     from .cross_entropy_triton import kernel
 
     if x.numel():
         rows, n = x.shape
-        # Without a gradient dx and dloss are not looked at.
-        kernel[(rows,)](loss, x, loss, x, target, n, True, False, BLOCK, num_warps=8)
+        given = (loss, dx, dloss, x, target, n, loss_asked, dx_asked)
+        kernel[(rows,)](*given, block, num_warps=8)
+
+
+def by_held_program(loss, dx, dloss, x, target, loss_asked, dx_asked):
+    from .cross_entropy_triton import held_kernel
+
+    if x.numel():
+        rows, n = x.shape
+        by_tiles(held_kernel, rows, n, (loss, dx, dloss, x, target, loss_asked, dx_asked))
+
+
+# Without a gradient dx and dloss are not looked at, nor is the loss without it.
+@cross_entropy.launcher("triton", knobs={"BLOCK": [1024, 4096]})
+def by_triton(loss, x, target, BLOCK):
+    by_program(loss, x, loss, x, target, True, False, BLOCK)
 
 
 @cross_entropy_grad.launcher("triton", knobs={"BLOCK": [1024, 4096]})
 def gradient_by_triton(dx, dloss, x, target, BLOCK):
-    from .cross_entropy_triton import kernel
-
-    if x.numel():
-        rows, n = x.shape
-        kernel[(rows,)](dloss, dx, dloss, x, target, n, False, True, BLOCK, num_warps=8)
+    by_program(dloss, dx, dloss, x, target, False, True, BLOCK)
 
 
 @cross_entropy_both.launcher("triton", knobs={"BLOCK": [1024, 4096]})
 def both_by_triton(loss, dx, x, target, BLOCK):
-    from .cross_entropy_triton import kernel
+    by_program(loss, dx, loss, x, target, True, True, BLOCK)
 
-    if x.numel():
-        rows, n = x.shape
-        kernel[(rows,)](loss, dx, loss, x, target, n, True, True, BLOCK, num_warps=8)
+
+@cross_entropy.launcher("triton/held", when=short)
+def by_triton_held(loss, x, target):
+    by_held_program(loss, x, loss, x, target, True, False)
+
+
+@cross_entropy_grad.launcher("triton/held", when=short)
+def gradient_by_triton_held(dx, dloss, x, target):
+    by_held_program(dloss, dx, dloss, x, target, False, True)
+
+
+@cross_entropy_both.launcher("triton/held", when=short)
+def both_by_triton_held(loss, dx, x, target):
+    by_held_program(loss, dx, loss, x, target, True, True)

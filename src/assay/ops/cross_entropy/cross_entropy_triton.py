@@ -1,4 +1,7 @@
-"""cross_entropy, its gradient, or both in Triton: one program a row of any length.
+"""cross_entropy, its gradient, or both in Triton.
+
+kernel       one program a row of any length, walked BLOCK elements at a time
+held_kernel  ROWS whole rows of up to COLUMNS elements by a program, in its registers: read once
 
 LOSS writes the loss; GRAD writes dx, times dloss unless LOSS is asked for too: then the gradient
 is that of the sum of losses.
@@ -11,8 +14,8 @@ FLOPs   4 * rows * n for the loss, 6 with dx, counting exp as one
 import triton
 import triton.language as tl
 
-from ..log_softmax.log_softmax_triton import log_of_sum
-from ..pointwise_triton import wide
+from ..log_softmax.log_softmax_triton import held_log_of_sum, log_of_sum
+from ..pointwise_triton import tile, wide
 
 
 @triton.jit
@@ -39,3 +42,24 @@ def kernel(
             v = wide(tl.load(x + at, mask=at < n, other=0))
             p = tl.exp(v - shift) / sum - tl.where(at == right, 1.0, 0.0)
             tl.store(dx + row * n + at, (factor * p).to(dx.dtype.element_ty), at < n)
+
+
+@triton.jit
+def held_kernel(
+    loss, dx, dloss, x, target, LOSS: tl.constexpr, GRAD: tl.constexpr, rows, n,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    row, column, inside = tile(rows, n, ROWS, COLUMNS)
+    own = row < rows
+    right = tl.load(target + row, mask=own, other=0)
+    v = wide(tl.load(x + row * n + column, mask=inside, other=float("-inf")))
+    at_right = wide(tl.load(x + row * n + right, mask=own, other=0))
+    shift, log, sum = held_log_of_sum(v)
+
+    if LOSS:
+        tl.store(loss + row, (log - (at_right - shift)).to(loss.dtype.element_ty), own)
+    if GRAD:
+        p = tl.exp(v - shift) / sum - tl.where(column == right, 1.0, 0.0)
+        if not LOSS:
+            p *= wide(tl.load(dloss + row, mask=own, other=0))
+        tl.store(dx + row * n + column, p.to(dx.dtype.element_ty), inside)

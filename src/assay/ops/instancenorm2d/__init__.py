@@ -18,7 +18,7 @@ from assay.op import Op
 
 from ..images import gradient, norm
 from ..launching import accumulator, blocks, multiprocessors
-from ..rows import ROWS_OF_BLOCK, held, power, row_kind, spread
+from ..rows import MOST_COLUMNS, ROWS_OF_BLOCK, by_tiles, held, row_kind, spread
 
 OVER = (2, 3)
 
@@ -48,8 +48,6 @@ BLOCK = 256
 MOST, WIDEST = (32, 16), (1024, 512)
 """Elements that a thread holds, and threads of a plane; of the gradient, which holds as many of dy
 beside them."""
-HELD = 1 << 14
-"""Elements of a plane, at most, that a program of Triton holds: 32 a thread."""
 CROWD = 1024
 """Threads of a multiprocessor, up to which small planes get more: each costs some 100 instructions,
 however few its elements."""
@@ -105,27 +103,26 @@ def by_triton(y, x, w, b, BLOCK):
 
     batch, channels, height, width = x.shape
     planes, n = batch * channels, height * width
-    if not x.numel():
-        return
-    if n > HELD:
+    if n > MOST_COLUMNS:
         kernel[(planes,)](y, x, w, b, channels, n, BLOCK)
-        return
-    columns = power(n)
-    together = blocks(BLOCK, columns)
-    warps = max(1, min(16, together * columns // 512))
-    grid = (blocks(planes, together),)
-    held_kernel[grid](y, x, w, b, planes, channels, n, together, columns, num_warps=warps)
+    elif x.numel():
+        by_tiles(held_kernel, planes, n, (y, x, w, b, channels))
 
 
 @instancenorm2d_grad.launcher("triton", knobs={"BLOCK": [1024]})
 def gradient_by_triton(dx, dw, db, dy, x, w, BLOCK):
-    from .instancenorm2d_triton import gradient_kernel, sums_kernel
+    from .instancenorm2d_triton import gradient_kernel, held_gradient_kernel, sums_kernel
 
     batch, channels, height, width = x.shape
+    planes, n = batch * channels, height * width
     if not x.numel():
         dw.zero_()
         db.zero_()
         return
     kept = sums_of(x)
-    gradient_kernel[(batch * channels,)](dx, kept, dy, x, w, channels, height * width, BLOCK)
+    given = (dx, kept, dy, x, w, channels)
+    if n > MOST_COLUMNS // 2:  # of x and of dy
+        gradient_kernel[(planes,)](*given, n, BLOCK)
+    else:
+        by_tiles(held_gradient_kernel, planes, n, given, each=8)
     sums_kernel[(channels,)](dw, db, kept, batch, channels, 128)

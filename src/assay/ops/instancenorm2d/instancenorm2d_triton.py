@@ -1,6 +1,7 @@
 """instancenorm2d and its gradient in Triton: planes held whole, longer ones walked BLOCK at a time.
 
-held_kernel      one program for PLANES planes of up to COLUMNS elements, which are read once
+held_kernel, held_gradient_kernel
+                 one program for PLANES planes of up to COLUMNS elements, which are read once
 kernel           one program a plane, walked three times
 gradient_kernel  the same, four times
 sums_kernel      dw and db: one program a channel
@@ -14,7 +15,7 @@ FLOPs   8 an element; the gradient 15
 import triton
 import triton.language as tl
 
-from ..pointwise_triton import inverse_root, mean_of, wide
+from ..pointwise_triton import inverse_root, mean_of, tile, wide
 
 
 @triton.jit
@@ -34,10 +35,8 @@ def statistics(x, plane, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def held_kernel(y, x, w, b, planes, channels, plane, PLANES: tl.constexpr, COLUMNS: tl.constexpr):
-    own = tl.program_id(0).to(tl.int64) * PLANES + tl.arange(0, PLANES)[:, None]
-    column = tl.arange(0, COLUMNS)[None, :]
-    inside = (own < planes) & (column < plane)
+def held_kernel(y, x, w, b, channels, planes, plane, PLANES: tl.constexpr, COLUMNS: tl.constexpr):
+    own, column, inside = tile(planes, plane, PLANES, COLUMNS)
     v = wide(tl.load(x + own * plane + column, mask=inside, other=0))
     weight = wide(tl.load(w + own % channels))
     shift = wide(tl.load(b + own % channels))
@@ -46,6 +45,25 @@ def held_kernel(y, x, w, b, planes, channels, plane, PLANES: tl.constexpr, COLUM
     var = mean_of(tl.sum(tl.where(inside, d * d, 0), 1), plane)[:, None]
     made = d * (inverse_root(var + 1e-5) * weight) + shift
     tl.store(y + own * plane + column, made.to(y.dtype.element_ty), inside)
+
+
+@triton.jit
+def held_gradient_kernel(
+    dx, kept, dy, x, w, channels, planes, plane, PLANES: tl.constexpr, COLUMNS: tl.constexpr
+):
+    own, column, inside = tile(planes, plane, PLANES, COLUMNS)
+    v = wide(tl.load(x + own * plane + column, mask=inside, other=0))
+    g = wide(tl.load(dy + own * plane + column, mask=inside, other=0))
+    weight = wide(tl.load(w + own % channels))
+    d = tl.where(inside, v - mean_of(tl.sum(v, 1), plane)[:, None], 0)
+    rstd = inverse_root(mean_of(tl.sum(d * d, 1), plane)[:, None] + 1e-5)
+    h = d * rstd
+    of_g = tl.sum(g, 1)[:, None]
+    of_gh = tl.sum(g * h, 1)[:, None]
+    made = rstd * weight * (g - mean_of(of_g, plane) - h * mean_of(of_gh, plane))
+    tl.store(dx + own * plane + column, made.to(dx.dtype.element_ty), inside)
+    tl.store(kept + 2 * own, of_gh, own < planes)
+    tl.store(kept + 2 * own + 1, of_g, own < planes)
 
 
 @triton.jit

@@ -9,7 +9,7 @@ import torch
 from assay.inputs import dtype_of
 from assay.op import Op
 
-from ..rows import by_rows
+from ..rows import by_rows, by_tiles, of_rows, short
 
 
 def reference(x):
@@ -70,6 +70,14 @@ def by_triton(y, x, BLOCK):
     if x.numel():
         n = x.shape[-1]
         kernel[(x.numel() // n,)](x, y, n, BLOCK, num_warps=8)
+
+
+@log_softmax.launcher("triton/held", when=short)
+def by_triton_held(y, x):
+    from .log_softmax_triton import held_kernel
+
+    if x.numel():
+        by_tiles(held_kernel, *of_rows(x), (x, y))
 
 
 @log_softmax_grad.launcher("cuda/held", source="log_softmax.cu")

@@ -1,4 +1,7 @@
-"""log_softmax and its gradient in Triton: one program a row of any length, walked BLOCK at a time.
+"""log_softmax and its gradient in Triton.
+
+kernel, gradient_kernel  one program a row of any length, walked BLOCK elements at a time
+held_kernel              ROWS whole rows of up to COLUMNS elements by a program: read once
 
 shapes  x, y, dx, dy: (rows, n), contiguous, of one floating dtype
 bytes   2 * rows * n * itemsize, the gradient 3: the second walk finds the row in a cache
@@ -9,7 +12,16 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
-from ..pointwise_triton import wide
+from ..pointwise_triton import tile, wide
+
+
+@triton.jit
+def log_of(ones, others):
+    """log(ones + others), where ones count exps of 1, of which there is one at least."""
+    # In float64 as PyTorch's own: nothing wider is there to tell what digits that loses.
+    if ones.dtype == tl.float64:
+        return tl.log(ones + others)
+    return libdevice.log1p(ones - 1 + others)
 
 
 @triton.jit
@@ -39,10 +51,18 @@ def log_of_sum(x, n, BLOCK: tl.constexpr):
     one = (largest == top) & (top > float("-inf"))
     ones = tl.sum(tl.where(one, 1.0, 0.0).to(dtype), 0)
     others = tl.sum(rest * scale + tl.where(one, 0, scale), 0)
-    # In float64 as PyTorch's own: nothing wider is there to tell what digits that loses.
-    small = ones - 1 + others
-    log = tl.log(ones + others) if dtype == tl.float64 else libdevice.log1p(small)
-    return shift, log, ones + others
+    return shift, log_of(ones, others), ones + others
+
+
+@triton.jit
+def held_log_of_sum(v):
+    """The same of whole rows, a column each: v is (rows, columns), -inf beyond a row."""
+    top = tl.max(v, 1)[:, None]
+    shift = tl.where(top == float("-inf"), 0, top)
+    e = tl.exp(v - shift)
+    ones = tl.sum(tl.where(e == 1, 1.0, 0.0).to(v.dtype), 1)[:, None]
+    others = tl.sum(tl.where(e == 1, 0, e), 1)[:, None]
+    return shift, log_of(ones, others), ones + others
 
 
 @triton.jit
@@ -56,6 +76,14 @@ def kernel(x, y, n, BLOCK: tl.constexpr):
         inside = start + columns < n
         v = wide(tl.load(x + start + columns, mask=inside, other=0))
         tl.store(y + start + columns, ((v - shift) - log).to(y.dtype.element_ty), inside)
+
+
+@triton.jit
+def held_kernel(x, y, rows, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    row, column, inside = tile(rows, n, ROWS, COLUMNS)
+    v = wide(tl.load(x + row * n + column, mask=inside, other=float("-inf")))
+    shift, log, _ = held_log_of_sum(v)
+    tl.store(y + row * n + column, ((v - shift) - log).to(y.dtype.element_ty), inside)
 
 
 @triton.jit
