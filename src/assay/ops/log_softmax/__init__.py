@@ -9,6 +9,7 @@ import torch
 from assay.inputs import dtype_of
 from assay.op import Op
 
+from ..launching import widened
 from ..rows import by_rows, by_tiles, of_rows, short
 
 
@@ -42,7 +43,8 @@ log_softmax: Op = Op(
 
 
 def formula(dy, y):
-    return dy - torch.exp(y) * dy.sum(-1, keepdim=True)
+    kind, (dy, y) = y.dtype, widened(dy, y)
+    return (dy - torch.exp(y) * dy.sum(-1, keepdim=True)).to(kind)
 
 
 log_softmax_grad = log_softmax.gradient(

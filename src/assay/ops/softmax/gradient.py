@@ -6,13 +6,14 @@ autograd from x, from which a perfect bfloat16 kernel would be thousands of roun
 
 from assay.inputs import dtype_of
 
-from ..launching import INCLUDE, function_for
+from ..launching import INCLUDE, function_for, widened
 from ..rows import by_rows
 from . import softmax
 
 
 def formula(dy, y):
-    return y * (dy - (dy * y).sum(-1, keepdim=True))
+    kind, (dy, y) = y.dtype, widened(dy, y)
+    return (y * (dy - (dy * y).sum(-1, keepdim=True))).to(kind)
 
 
 softmax_grad = softmax.gradient(
