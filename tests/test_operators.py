@@ -7,13 +7,10 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 import assay
 from assay.inputs import Make
 from assay.op import Op, ops_in
-from assay.ops.rows import held, spread
 from assay.ops.square import square
 from assay.target import TOGETHER, library, parse
 from assay.types import Row
@@ -214,43 +211,6 @@ def test_every_gradient_has_kernels_of_its_own() -> None:
         (gradient,) = forward.gradients
         assert isinstance(gradient, Op)
         assert {"cuda", "triton"} <= {variant.way for variant in gradient.variants}
-
-
-@pytest.mark.parametrize("itemsize", [2, 4, 8])
-@pytest.mark.parametrize("each", [2, 4])
-@pytest.mark.parametrize(("most", "widest"), [(32, 1024), (16, 1024), (16, 512)])
-def test_a_row_that_is_held_fits_its_threads(
-    itemsize: int, most: int, widest: int, each: int
-) -> None:
-    width, longest = 16 // itemsize, 0
-    for n in (1, 31, 129, 1000, 1025, 4096, 5000, 8192, 12_345, 16_384, 32_768, 40_000):
-        chosen = held(n, itemsize, most, widest, each)
-        if chosen is None:
-            assert n > widest * most // 2
-            continue
-        threads, vectors = chosen
-        assert threads * vectors * width >= n
-        assert vectors * width <= most
-        assert threads in (32, 128, 256, 512, 1024)
-        assert threads <= widest
-        longest = n
-    assert longest >= widest * most // 2, "else everything is walked"
-
-
-@given(
-    rows=st.integers(1, 1 << 20),
-    threads=st.sampled_from([32, 128, 256, 512, 1024]),
-    each=st.sampled_from([1, 2, 4, 8]),
-    room=st.sampled_from([40 * 2048, 132 * 2048]),
-)
-def test_few_rows_have_more_threads_that_hold_as_much(
-    rows: int, threads: int, each: int, room: int
-) -> None:
-    more, fewer = spread(rows, threads, each, room)
-    assert more * fewer == threads * each
-    assert threads <= more <= 1024
-    assert more == threads or rows * more <= room, "else some would wait for others"
-    assert fewer == 1 or more == 1024 or 2 * rows * more > room, "as many as there is room for"
 
 
 RACY = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,39 +12,59 @@ SIZES = st.sampled_from([2, 4, 8])
 EACH = st.sampled_from([1, 2, 4, 8])
 
 
-@given(st.integers(1, 40_000), SIZES, EACH, EACH, st.sampled_from([8, 16, 32]))
-def test_a_row_fits_the_threads_that_hold_it(
-    n: int, size: int, each: int, alone: int, most: int
+@given(
+    n=st.integers(1, 40_000),
+    size=SIZES,
+    each=EACH,
+    alone=EACH,
+    room=st.sampled_from([(32, 1024), (16, 1024), (16, 512)]),
+)
+def test_a_row_that_is_held_fits_its_threads(
+    n: int, size: int, each: int, alone: int, room: tuple[int, int]
 ) -> None:
-    width = 16 // size
-    chosen = held(n, size, most, each=each, alone=alone)
+    most, widest = room
+    chosen = held(n, size, most, widest, each, alone)
     if chosen is None:
-        assert n > 512 * most or most < width * each
+        assert n > widest * most // 2, "else it would be walked for nothing"
         return
     threads, vectors = chosen
-    assert threads == 32 or LEAST <= threads <= 1024
-    assert threads & (threads - 1) == vectors & (vectors - 1) == 0
-    assert n <= threads * vectors * width
-    assert vectors * width <= most
+    assert threads == 32 or LEAST <= threads <= widest
+    assert threads & (threads - 1) == vectors & (vectors - 1) == 0, "powers of two"
+    assert n <= threads * vectors * (16 // size)
+    assert vectors * (16 // size) <= most
 
 
-@given(st.integers(1, 40_000), SIZES)
-def test_a_block_has_few_vectors_a_thread_where_they_are_wished(n: int, size: int) -> None:
-    threads, vectors = held(n, size, each=2) or (0, 0)
-    assert vectors <= 2 or threads in (0, 32) or threads >= 512
+@given(n=st.integers(1, 40_000), size=SIZES)
+def test_a_thread_has_no_more_vectors_than_wished(n: int, size: int) -> None:
+    """Up to 512 threads: beyond, a thread of 1,024 would have half the registers."""
+    threads, vectors = held(n, size, each=2) or (512, 0)
+    assert vectors <= 2 or threads in (32, 512, 1024)
 
 
-@given(st.integers(1, 100_000), st.integers(5, 10), st.integers(0, 5), st.integers(0, 1 << 19))
-def test_few_rows_are_spread_no_further_than_there_is_room(
+@given(
+    rows=st.integers(1, 1 << 20),
+    threads=st.sampled_from([32, 64, 128, 256, 512, 1024]),
+    each=EACH,
+    room=st.sampled_from([40 * 2048, 132 * 256, 132 * 2048]),
+)
+def test_few_rows_have_more_threads_that_hold_as_much(
     rows: int, threads: int, each: int, room: int
 ) -> None:
-    wide, vectors = spread(rows, 1 << threads, 1 << each, room)
-    assert wide * vectors == 1 << threads + each
-    assert wide == 1 << threads or (rows * wide <= room and wide <= 1024)
+    more, fewer = spread(rows, threads, each, room)
+    assert more * fewer == threads * each
+    assert threads <= more <= 1024
+    assert more == threads or rows * more <= room, "else some would wait for others"
+    assert fewer == 1 or more == 1024 or 2 * rows * more > room, "as many as there is room for"
 
 
-def test_what_is_known_of_a_row() -> None:
-    assert row_kind(1024, 4, 128, 2) == "assay::Row::FULL"
-    assert row_kind(1020, 4, 128, 2) == "assay::Row::WHOLE"
-    assert row_kind(1021, 4, 128, 2) == "assay::Row::ANY"
-    assert row_kind(1020, 2, 128, 1) == "assay::Row::ANY"
+@pytest.mark.parametrize(
+    ("n", "size", "threads", "each", "kind"),
+    [
+        (1024, 4, 128, 2, "FULL"),
+        (1020, 4, 128, 2, "WHOLE"),
+        (1021, 4, 128, 2, "ANY"),
+        (1020, 2, 128, 1, "ANY"),
+    ],
+)
+def test_what_is_known_of_a_row(n: int, size: int, threads: int, each: int, kind: str) -> None:
+    assert row_kind(n, size, threads, each) == f"assay::Row::{kind}"
