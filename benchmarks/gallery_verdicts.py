@@ -101,10 +101,11 @@ def main() -> None:
     if given.tally:
         print(*tally(given.tally), sep="\n")
         return
-    known = [way.rstrip("*") for way in OWN]
-    given.ways = given.ways.split(",") if given.ways else known
-    if unknown := set(given.ways) - set(known):
-        parser.error(f"--ways {','.join(sorted(unknown))}: none of {', '.join(known)}")
+    own = {way.rstrip("*"): way for way in OWN}
+    ways = given.ways.split(",") if given.ways else [*own]
+    if unknown := set(ways) - set(own):
+        parser.error(f"--ways {','.join(sorted(unknown))}: none of {', '.join(own)}")
+    given.ours = tuple(own[way] for way in ways)
     given.beside = given.beside or max(4, min(BESIDE, 3 * cores() // 4))
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
@@ -166,15 +167,14 @@ def ended(path: Path) -> set[tuple[str, str]]:
 def asked(name: str, part: str, given: argparse.Namespace) -> Request:
     """What is asked of one operator or gradient in a part."""
     own = part == "own"
-    ours = tuple(way for way in OWN if way.rstrip("*") in given.ways)
     return Request(
         (parse(name),),
         timed=False,
         device=given.device,
-        variants=(*TORCH, *ours) if own else TORCH,
+        variants=(*TORCH, *given.ours) if own else TORCH,
         deadline=120.0,
         zoo=not given.no_zoo,
-        zoo_of=ours if own else TORCH,
+        zoo_of=given.ours if own else TORCH,
         declared=own,
         beside=given.beside,
     )
