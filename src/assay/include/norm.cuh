@@ -75,17 +75,14 @@ __device__ __forceinline__ void normalise(Wide<T, N>& v, const Statistics<accumu
   for (int j = 0; j < N; ++j) v[j] = normal<CENTRED>(v[j], s, scale[j], shift[j]);
 }
 
-// Whether a thread has room for all of w beside so many elements of x, so that w is on its way while
-// x is reduced. Beside b too there is none: then both come when their vector is written.
-template <bool CENTRED, int ELEMENTS>
-inline constexpr bool weights_early = !CENTRED && ELEMENTS <= 16;
-
-// y of one row, whose x is in registers.
+// y of one row, whose x is in registers. EARLY: a thread has room for all of w beside them, so that w
+// is on its way while x is reduced. Beside b too there is none: both come when their vector is
+// written.
 template <bool CENTRED, typename T, int THREADS, int VECS>
 __device__ __forceinline__ void normalise(Held<T, THREADS, VECS>& v, T* to, const T* w, const T* b,
                                           int count, bool whole, accumulator<T> eps) {
   using A = accumulator<T>;
-  constexpr bool EARLY = weights_early<CENTRED, VECS * widest<T>>;
+  constexpr bool EARLY = !CENTRED && VECS * widest<T> <= 16;
   Raw early[VECS];
   if (EARLY && whole) {
 #pragma unroll

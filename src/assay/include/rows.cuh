@@ -30,11 +30,11 @@ inline constexpr int crowd_of_held = THREADS > 512    ? 1024
                                      : sizeof(T) == 8 ? 512
                                      : VECS <= 2      ? CROWD
                                                       : 1024;
+template <int THREADS, int CROWDED>
+inline constexpr int blocks_of = CROWDED < 16 * THREADS ? CROWDED / THREADS : 16;
 template <typename T, int THREADS, int VECS>
 inline constexpr int blocks_of_held =
-    crowd_of_held<T, THREADS, VECS> / threads_of_block<THREADS> < 16
-        ? crowd_of_held<T, THREADS, VECS> / threads_of_block<THREADS>
-        : 16;
+    blocks_of<threads_of_block<THREADS>, crowd_of_held<T, THREADS, VECS>>;
 
 // The row of this thread, and its place among the THREADS threads of that row.
 template <int THREADS>
@@ -199,6 +199,24 @@ __device__ __forceinline__ bool whole_vectors(long long n) {
 template <typename T, typename... More>
 __device__ __forceinline__ bool whole_vectors(long long n, const T* first, const More*... more) {
   return aligned(first) && whole_vectors<T>(n, more...);
+}
+
+// dx = slope(g, p, sum of own(g, p)) of the elements g of dy and p of y, whose rows are held.
+template <typename T, int THREADS, int VECS, Row ROW, typename Own, typename Slope>
+__device__ __forceinline__ void differentiate_held(T* dx, const T* dy, const T* y, long long rows,
+                                                   long long n, Own own, Slope slope) {
+  using A = accumulator<T>;
+  const bool vectors = whole_vectors<T>(n, dx, dy, y);
+  for_held_row<T, THREADS, VECS, ROW>(rows, n, vectors, [=](auto row, auto whole, int n) {
+    const T zero = from_float<T>(0);
+    Held<T, THREADS, VECS> g, p;
+    g.load(dy + row * n, n, whole, zero);
+    p.load(y + row * n, n, whole, zero);
+    const auto part = g.over([&](A v, int u, int j) { return own(v, p.v[u][j]); }, Sum{});
+    const A sum = row_reduce<THREADS>(part, Sum{});
+    g.change([&](A v, int u, int j) { return slope(v, p.v[u][j], sum); });
+    g.store(dx + row * n, n, whole);
+  });
 }
 
 // Walks K rows of any length at once by a block of BLOCK threads: f(v, i, Count<M>) gets M

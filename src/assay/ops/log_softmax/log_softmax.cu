@@ -54,18 +54,9 @@ __global__ void
     __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS, 2 * VECS>)
     log_softmax_grad_held(T* dx, const T* dy, const T* y, long long rows, long long n) {
   using A = assay::accumulator<T>;
-  const bool vectors = assay::whole_vectors<T>(n, dx, dy, y);
-  assay::for_held_row<T, THREADS, VECS, ROW>(rows, n, vectors, [=](auto row, auto whole, int n) {
-    const T zero = assay::from_float<T>(0);
-    assay::Held<T, THREADS, VECS> g, p;
-    g.load(dy + row * n, n, whole, zero);
-    p.load(y + row * n, n, whole, zero);
-    const A sum = assay::row_reduce<THREADS>(g.over(assay::Sum{}), assay::Sum{});
-    g.change([&](A v, int u, int j) {
-      return v - assay::exponential_for<T>(p.v[u][j]) * sum;
-    });
-    g.store(dx + row * n, n, whole);
-  });
+  assay::differentiate_held<T, THREADS, VECS, ROW>(
+      dx, dy, y, rows, n, [](A g, A) { return g; },
+      [](A g, A log, A sum) { return g - assay::exponential_for<T>(log) * sum; });
 }
 
 template <typename T, int BLOCK>

@@ -151,10 +151,9 @@ struct Column {
   }
 };
 
-// K: that k, or 0 for any.
-template <typename T, int K, typename Index>
-__global__ void maxpool2d_grad_columns(T* dx, const T* dy, const T* x, Index n, int h, int w,
-                                       int k) {
+// Thread i has column i: fill(column, k), or zeros where it is in no window. K: that k, or 0 for any.
+template <int K, typename T, typename Index, typename F>
+__device__ __forceinline__ void by_column(T* dx, Index n, int h, int w, int k, F fill) {
   const Index i = Index(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= n) return;
   const int side = K ? K : k;
@@ -162,17 +161,20 @@ __global__ void maxpool2d_grad_columns(T* dx, const T* dy, const T* x, Index n, 
   if (mine.window < 0)
     mine.clear(dx, w);
   else
-    largest_in_column(dx + mine.corner, dy[mine.window], x + mine.corner, w, mine.column, side);
+    fill(mine, side);
+}
+
+template <typename T, int K, typename Index>
+__global__ void maxpool2d_grad_columns(T* dx, const T* dy, const T* x, Index n, int h, int w,
+                                       int k) {
+  by_column<K>(dx, n, h, w, k, [=](auto& at, int side) {
+    largest_in_column(dx + at.corner, dy[at.window], x + at.corner, w, at.column, side);
+  });
 }
 
 template <typename T, int K, typename Index>
 __global__ void avgpool2d_grad_columns(T* dx, const T* dy, Index n, int h, int w, int k) {
-  const Index i = Index(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= n) return;
-  const int side = K ? K : k;
-  const Column<Index> mine(i, h, w, side);
-  if (mine.window < 0)
-    mine.clear(dx, w);
-  else
-    part_in_column(dx + mine.corner, dy[mine.window], w, mine.column, side);
+  by_column<K>(dx, n, h, w, k, [=](auto& at, int side) {
+    part_in_column(dx + at.corner, dy[at.window], w, at.column, side);
+  });
 }

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 
 from ..pointwise_triton import wide
-from .pooling_triton import beats, halves, part_of, tile_of
+from .pooling_triton import beats, halves, part_of, tile_of, widths
 
 
 @triton.jit
@@ -52,9 +52,7 @@ def kernel(
 ):
     """bands: of all planes, counted with what a plane has below its windows. units * UNIT: windows
     of a row; rest: columns beyond them. WHOLE: h is a multiple of k, so nothing lies below."""
-    across = units * UNIT  # and so the compiler knows that UNIT divides it
-    w = across * K + rest
-    w = w.to(tl.int64) if LONG else w  # times k it may be more than 32 bits hold
+    across, w = widths(units, rest, K, UNIT, LONG)
     band, tile = tile_of(tiles, ROWS, LONG)
     column = tile * COLUMNS + tl.arange(0, COLUMNS)[None, :]  # of windows for k = 2, else of dx
     if WHOLE:

@@ -23,6 +23,14 @@ def tile_of(tiles, ROWS: tl.constexpr, LONG: tl.constexpr):
 
 
 @triton.jit
+def widths(units, rest, K: tl.constexpr, UNIT: tl.constexpr, LONG: tl.constexpr):
+    """Windows of a row, of which the compiler knows that UNIT divides them, and elements of one."""
+    across = units * UNIT
+    w = across * K + rest
+    return across, w.to(tl.int64) if LONG else w  # times k it may be more than 32 bits hold
+
+
+@triton.jit
 def halves(p, mask, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     """Even and odd columns of a tile of 2 * COLUMNS."""
     v = wide(tl.load(p, mask=mask, other=0))
@@ -65,9 +73,7 @@ def kernel(
 ):
     """lines: rows of y in all planes. units * UNIT: windows of a row; rest: columns beyond them.
     WHOLE: h is a multiple of k, so that no row lies between those of windows."""
-    across = units * UNIT  # and so the compiler knows that UNIT divides it
-    w = across * K + rest
-    w = w.to(tl.int64) if LONG else w  # times k it may be more than 32 bits hold
+    across, w = widths(units, rest, K, UNIT, LONG)
     line, tile = tile_of(tiles, ROWS, LONG)
     top = line * K if WHOLE else line // (h // K) * h + line % (h // K) * K
     corner = x + top.to(tl.int64) * w

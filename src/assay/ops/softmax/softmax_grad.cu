@@ -13,17 +13,9 @@ __global__ void
     __launch_bounds__(assay::threads_of_block<THREADS>, assay::blocks_of_held<T, THREADS, 2 * VECS>)
     softmax_grad_held(T* dx, const T* dy, const T* y, long long rows, long long n) {
   using A = assay::accumulator<T>;
-  const bool vectors = assay::whole_vectors<T>(n, dx, dy, y);
-  assay::for_held_row<T, THREADS, VECS, ROW>(rows, n, vectors, [=](auto row, auto whole, int n) {
-    const T zero = assay::from_float<T>(0);
-    assay::Held<T, THREADS, VECS> g, p;
-    g.load(dy + row * n, n, whole, zero);
-    p.load(y + row * n, n, whole, zero);
-    const A own = g.over([&](A v, int u, int j) { return v * p.v[u][j]; }, assay::Sum{});
-    const A sum = assay::row_reduce<THREADS>(own, assay::Sum{});
-    g.change([&](A v, int u, int j) { return p.v[u][j] * (v - sum); });
-    g.store(dx + row * n, n, whole);
-  });
+  assay::differentiate_held<T, THREADS, VECS, ROW>(
+      dx, dy, y, rows, n, [](A g, A p) { return g * p; },
+      [](A g, A p, A sum) { return p * (g - sum); });
 }
 
 template <typename T, int BLOCK>
