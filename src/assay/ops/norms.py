@@ -23,13 +23,10 @@ def normalised(k, name, y, x, *weights):
     """y by `<name>_held`, or `<name>_walked` where a row is too long.
 
     A thread holds four vectors best. Two in rmsnorm: beside them there is room for its one weight
-    an element, which comes while the row is reduced (`weights_early` in include/norm.cuh).
+    an element, which comes while the row is reduced (`EARLY` in include/norm.cuh).
     """
-    rows, n = of_rows(x)
     each = 4 if len(weights) > 1 else 2
-    arguments = (y, x, *weights)
-    size = x.element_size()
-    by_rows(k, name, rows, n, k.type(x), size, arguments, each=each, alone=each, room=RESIDENT)
+    by_rows(k, name, x, (y, x, *weights), each=each, alone=each, room=RESIDENT)
 
 
 WRITERS, WRITING = 2, 256

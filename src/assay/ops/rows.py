@@ -103,36 +103,31 @@ def spread(rows: int, threads: int, each: int, room: int) -> tuple[int, int]:
     return threads, each
 
 
-def by_rows(
-    k,
-    name,
-    rows,
-    n,
-    dtype,
-    itemsize,
-    arguments,
-    most=32,
-    each=4,
-    alone=4,
-    room=SPARSE,
-    walkers=WALKERS,
-):
-    """Launches `<name>_held` where n elements fit registers, else `<name>_walked`.
-
-    most, each, alone: as in `held`; room: threads of a multiprocessor for few rows, see `spread`;
-    walkers: threads of a block that walks a row.
-    """
-    chosen = held(n, itemsize, most, each=each, alone=alone)
-    if chosen is None:
-        kernel = k[f"{name}_walked<{dtype}, {walkers}>"]
-        kernel(grid=rows, block=walkers, shared=0)(*arguments, rows, n)
-        return
+def launch_held(k, name, x, rows, n, chosen, room):
+    """What launches `<name>_held` for rows of n elements of x's dtype. chosen: what `held` says;
+    room: threads of a multiprocessor, up to which few rows are spread."""
     threads, each = chosen
-    threads, each = spread(rows, threads, each, room * multiprocessors(arguments[0]))
+    threads, each = spread(rows, threads, each, room * multiprocessors(x))
     together = ROWS_OF_BLOCK if threads == 32 else 1
-    row = row_kind(n, itemsize, threads, each)
-    kernel = k[f"{name}_held<{dtype}, {threads}, {each}, {row}>"]
-    kernel(grid=blocks(rows, together), block=threads * together, shared=0)(*arguments, rows, n)
+    row = row_kind(n, x.element_size(), threads, each)
+    kernel = k[f"{name}_held<{k.type(x)}, {threads}, {each}, {row}>"]
+    return kernel(grid=blocks(rows, together), block=threads * together, shared=0)
+
+
+def by_rows(k, name, x, arguments, most=32, each=4, alone=4, room=SPARSE, walkers=WALKERS):
+    """Launches `<name>_held` where a row of x fits registers, else `<name>_walked`.
+
+    most, each, alone: as in `held`; room: as in `launch_held`; walkers: threads of a block that
+    walks a row.
+    """
+    rows, n = of_rows(x)
+    chosen = held(n, x.element_size(), most, each=each, alone=alone)
+    if chosen is None:
+        kernel = k[f"{name}_walked<{k.type(x)}, {walkers}>"]
+        launch = kernel(grid=rows, block=walkers, shared=0)
+    else:
+        launch = launch_held(k, name, x, rows, n, chosen, room)
+    launch(*arguments, rows, n)
 
 
 def streamable(n, dtype):
@@ -150,8 +145,7 @@ def held_streamed(n, itemsize):
 
 def streamed(k, name, x, arguments):
     """Launches `<name>_streamed`: as many blocks as fit, each for every so manieth row."""
-    n = x.shape[-1]
-    rows = x.numel() // n
+    rows, n = of_rows(x)
     threads, each = held_streamed(n, x.element_size())
     grid = min(rows, multiprocessors(x) * (1024 // threads))
     kernel = k[f"{name}_streamed<{k.type(x)}, {threads}, {each}>"]

@@ -97,11 +97,10 @@ does not hold it leaves room for others, whose rows are on their way meanwhile."
 
 
 def launch(k, name, x, arguments, most=32, **sizes):
-    rows, n = x.shape
-    size = x.element_size()
-    each = 8 if size == 4 else 4  # 32 elements: a row is reduced three times, each by all threads
+    # 32 elements of a thread: a row is reduced three times, each time by all of its threads.
+    each = 8 if x.element_size() == 4 else 4
     if x.numel():
-        by_rows(k, name, rows, n, k.type(x), size, arguments, most, each, each, **sizes)
+        by_rows(k, name, x, arguments, most, each, each, **sizes)
 
 
 def walkers(x):

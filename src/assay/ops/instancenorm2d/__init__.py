@@ -17,8 +17,8 @@ import torch.nn.functional as F
 from assay.op import Op
 
 from ..images import gradient, norm
-from ..launching import accumulator, blocks, multiprocessors
-from ..rows import MOST_COLUMNS, ROWS_OF_BLOCK, by_tiles, held, row_kind, spread
+from ..launching import accumulator, blocks
+from ..rows import MOST_COLUMNS, by_tiles, held, launch_held
 
 OVER = (2, 3)
 
@@ -68,12 +68,7 @@ def by_planes(k, name, x, tensors, back=False):
         built = k[f"{name}_walked<{k.type(x)}, {BLOCK}>"]
         built(grid=planes, block=BLOCK, shared=0)(*tensors, channels, n)
         return
-    threads, each = chosen
-    threads, each = spread(planes, threads, each, CROWD * multiprocessors(x))
-    together = ROWS_OF_BLOCK if threads == 32 else 1
-    row = row_kind(n, size, threads, each)
-    built = k[f"{name}_held<{k.type(x)}, {threads}, {each}, {row}>"]
-    launch = built(grid=blocks(planes, together), block=threads * together, shared=0)
+    launch = launch_held(k, name, x, planes, n, chosen, CROWD)
     launch(*tensors, planes, channels, n)
 
 

@@ -61,8 +61,7 @@ log_softmax_grad = log_softmax.gradient(
 @log_softmax.launcher("cuda/held", source="log_softmax.cu")
 def by_cuda(k, y, x):
     if x.numel():
-        n = x.shape[-1]
-        by_rows(k, "log_softmax", x.numel() // n, n, k.type(x), x.element_size(), (y, x))
+        by_rows(k, "log_softmax", x, (y, x))
 
 
 @log_softmax.launcher("triton", knobs={"BLOCK": [1024, 4096]})
@@ -85,10 +84,7 @@ def by_triton_held(y, x):
 @log_softmax_grad.launcher("cuda/held", source="log_softmax.cu")
 def gradient_by_cuda(k, dx, dy, y):
     if y.numel():
-        n = y.shape[-1]
-        arguments = (dx, dy, y)
-        rows = y.numel() // n
-        by_rows(k, "log_softmax_grad", rows, n, k.type(y), y.element_size(), arguments, 16)
+        by_rows(k, "log_softmax_grad", y, (dx, dy, y), 16)
 
 
 @log_softmax_grad.launcher("triton", knobs={"BLOCK": [1024, 4096]})

@@ -89,9 +89,8 @@ def by_cuda_block_a_row(k, y, x, BLOCK):
 
 @row_sum.launcher("cuda/held", source="row_sum.cu")
 def by_cuda_held(k, y, x):
-    rows, n = of_rows(x)
-    if rows:
-        by_rows(k, "row_sum", rows, n, k.type(x), x.element_size(), (y, x))
+    if y.numel():
+        by_rows(k, "row_sum", x, (y, x))
 
 
 @row_sum.launcher("numba", when=numba_has)

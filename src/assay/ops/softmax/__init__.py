@@ -102,11 +102,8 @@ def by_cuda_online(k, y, x, BLOCK):
 @softmax.launcher("cuda/held", source="softmax_held.cu")
 def by_cuda_held(k, y, x):
     if x.numel():
-        n = x.shape[-1]
-        size = x.element_size()
         # 64 KB on their way to a multiprocessor: with more, memory is slower again.
-        each = 4 if size == 2 else 2
-        by_rows(k, "softmax", x.numel() // n, n, k.type(x), size, (y, x), each=each)
+        by_rows(k, "softmax", x, (y, x), each=4 if x.element_size() == 2 else 2)
 
 
 @softmax.launcher("cuda/streamed", source="softmax_streamed.cu", when=streamable)

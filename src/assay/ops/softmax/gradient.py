@@ -38,8 +38,7 @@ def by_triton(dx, dy, y, BLOCK):
 @softmax_grad.launcher("cuda/held", source="softmax_grad.cu")
 def by_cuda_held(k, dx, dy, y):
     if y.numel():
-        n = y.shape[-1]
-        by_rows(k, "softmax_grad", y.numel() // n, n, k.type(y), y.element_size(), (dx, dy, y), 16)
+        by_rows(k, "softmax_grad", y, (dx, dy, y), 16)
 
 
 @softmax_grad.launcher("cpp", source="softmax_grad.cpp", include=INCLUDE)
