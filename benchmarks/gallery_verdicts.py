@@ -1,6 +1,7 @@
 """Judges the whole library on a GPU: every operator, gradient, way, knob and dtype, hostile inputs.
 
     python -m benchmarks.gallery_verdicts [--limit 520] [--to FILE] [--only softmax] [--no-zoo]
+    python -m benchmarks.gallery_verdicts --parts torch     one of the two parts
     python -m benchmarks.gallery_verdicts --again FILE      goes on where a file of rows ends
     python -m benchmarks.gallery_verdicts --tally FILE...   counts their rows: small enough to keep
 
@@ -38,7 +39,6 @@ from assay.rows import decode, encode
 from assay.session import Session, Stopped
 from assay.target import TOGETHER, library, parse
 from assay.types import Row, replace
-from assay.verdict.judge import INTERRUPTED
 from benchmarks.first_operators import RESULTS, card, published
 
 BESIDE = 12
@@ -51,10 +51,10 @@ LAST = ("bmm", "hello", "philox", "counters", "float_counters", "histogram", "sh
 OWN = ("cuda*", "triton*", "numba*", "cpp*", "python", "extension*")
 TORCH = ("eager*", "compiled")
 PARTS = ("own", "torch")
-Kernel = tuple[str, str, str]
-"""Operator, kernel, dtype."""
+Asked = tuple[str, str, str, str]
+"""Operator, kernel, dtype, and inputs: `declared` or `hostile`."""
 Words = dict[str, dict[str, Any]]
-"""Of each word of a verdict how many cases, and how many of them hostile."""
+"""Of each word of a verdict how many cases."""
 
 
 @dataclass
@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--ways", default="", help="of those written here, by comma")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--no-zoo", action="store_true", help="declared cases alone")
-    parser.add_argument("--own", action="store_true", help="no zoo of PyTorch's own: `own` alone")
+    parser.add_argument("--parts", default=",".join(PARTS), help="of the work, by comma")
     parser.add_argument("--beside", type=int, default=0, help="operators judged at the same time")
     parser.add_argument(
         "--tally", nargs="+", type=Path, help="count rows of files, later ones last; judge nothing"
@@ -106,6 +106,9 @@ def main() -> None:
     if unknown := set(ways) - set(own):
         parser.error(f"--ways {','.join(sorted(unknown))}: none of {', '.join(own)}")
     given.ours = tuple(own[way] for way in ways)
+    parts = given.parts.split(",")
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"--parts {','.join(sorted(unknown))}: none of {', '.join(PARTS)}")
     given.beside = given.beside or max(4, min(BESIDE, 3 * cores() // 4))
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
@@ -117,7 +120,7 @@ def main() -> None:
         done = ended(kept.place)
         wanted = [
             (name, part)
-            for part in PARTS[: 1 if given.no_zoo or given.own else 2]
+            for part in (("own",) if given.no_zoo else parts)
             for name in ordered(given.only)
             if (name, part) not in done
         ]
@@ -213,33 +216,38 @@ def judged(session: Session, kept: Kept, name: str, part: str, given: argparse.N
 
 
 def tally(paths: Sequence[Path]) -> Iterable[str]:
-    """A line for each operator, kernel, dtype and word: how many cases, how many of them hostile;
-    of a failure, where and why. What a later file says of a kernel and dtype counts alone."""
-    known: dict[Kernel, Words] = {}
+    """A line for each operator, kernel, dtype, kind of inputs and word: how many cases; where and
+    why any failed. What a later file says of the same kernel, dtype and inputs counts alone."""
+    known: dict[Asked, Words] = {}
     for path in paths:
         known |= counted(path)
-    for (op, kernel, dtype), words in sorted(known.items()):
+    for (op, kernel, dtype, inputs), words in sorted(known.items()):
+        told = {"op": op, "kernel": kernel, "dtype": dtype, "inputs": inputs}
         for word, one in sorted(words.items()):
-            yield json.dumps({"op": op, "kernel": kernel, "dtype": dtype, "word": word, **one})
+            yield json.dumps({**told, "word": word, **one})
 
 
-def counted(path: Path) -> dict[Kernel, Words]:
-    """What a file of rows, or one that --tally made, has of each kernel and dtype. The rows of one
-    operator may come in several runs of a file; what was interrupted says nothing."""
-    known: dict[Kernel, Words] = {}
+def counted(path: Path) -> dict[Asked, Words]:
+    """What a file of rows, or one that --tally made, has of each kernel, dtype and kind of inputs.
+    A part of an operator that was cut off says nothing until it is whole; each case counts once."""
+    known: dict[Asked, Words] = {}
+    rows: dict[tuple[str, str, str], Row] = {}
     for line in path.read_bytes().splitlines():
         if b'"kind":' not in line:
             one = json.loads(line)
-            op, kernel, dtype, word = (one.pop(name) for name in ("op", "kernel", "dtype", "word"))
-            known.setdefault((op, kernel, dtype), {})[word] = one
+            key = tuple(one.pop(name) for name in ("op", "kernel", "dtype", "inputs"))
+            known.setdefault(key, {})[one.pop("word")] = one
+        elif isinstance(row := decode(line) if b'"kind":"row"' in line else None, Row):
+            rows[row.op, row.label, row.case.label] = row
+    whole = ended(path)
+    for row in rows.values():
+        hostile = bool(row.case.zoo)
+        if (row.op, PARTS[hostile and row.way in ("eager", "compiled")]) not in whole:
             continue
-        row = decode(line) if b'"kind":"row"' in line else None
-        if not isinstance(row, Row) or row.reason == INTERRUPTED:
-            continue
-        key = row.op, row.label, str(row.case.values.get("dtype", ""))
-        one = known.setdefault(key, {}).setdefault(row.word, {"cases": 0, "hostile": 0})
+        inputs = "hostile" if hostile else "declared"
+        key = row.op, row.label, str(row.case.values.get("dtype", "")), inputs
+        one = known.setdefault(key, {}).setdefault(row.word, {"cases": 0})
         one["cases"] += 1
-        one["hostile"] += bool(row.case.zoo)
         if row.outcome == "fail":
             one.setdefault("failures", []).append(f"{row.case.label}: {row.reason}")
     return known

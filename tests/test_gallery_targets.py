@@ -367,30 +367,40 @@ def test_a_part_of_the_sweep_is_asked_for_by_operators_and_groups() -> None:
     assert max(beside.values()) <= 16, "two candidates of each have 16 cores"
 
 
-def test_of_each_kernel_and_dtype_the_last_judgement_counts(tmp_path: Path) -> None:
-    def file(name: str, *rows: Row) -> Path:
+def test_of_each_kernel_dtype_and_inputs_the_last_judgement_counts(tmp_path: Path) -> None:
+    def file(name: str, *rows: Row, whole: tuple[str, ...] = ("own", "torch")) -> Path:
         path = tmp_path / name
-        path.write_bytes(b"".join(encode(one) + b"\n" for one in rows))
+        ends = [{"kind": "whole", "name": "sum", "part": part} for part in whole]
+        lines = [*map(encode, rows), *(json.dumps(end).encode() for end in ends)]
+        path.write_bytes(b"".join(line + b"\n" for line in lines))
         return path
+
+    def found(*paths: Path) -> list[tuple[str, str, str, int]]:
+        lines = map(json.loads, tally(paths))
+        return [(one["kernel"], one["inputs"], one["word"], one["cases"]) for one in lines]
 
     right = row("sum", "eager", 1e-5, n=1, dtype="float32")
     hostile = replace(right, case=replace(right.case, zoo="x:nan"))
     wrong = replace(right, outcome="fail", word="wrong value", reason="2, expected 1")
+    more = replace(right, case=replace(right.case, values={**right.case.values, "n": 2}))
     other = row("sum", "cuda", 1e-5, n=1, dtype="float32")
-    cut = replace(right, outcome="absent", word="not run", reason="interrupted")
     first = tmp_path / "first.jsonl"
-    first.write_text("\n".join(tally([file("a.jsonl", wrong, right, other)])))
-    assert [json.loads(line)["word"] for line in first.read_text().splitlines()] == [
-        "right",
-        "right",
-        "wrong value",
+    first.write_text("\n".join(tally([file("a.jsonl", wrong, more, hostile, other)])))
+    said = [
+        ("cuda", "declared", "right", 1),
+        ("eager", "declared", "right", 1),
+        ("eager", "declared", "wrong value", 1),
+        ("eager", "hostile", "right", 1),
     ]
-    second = file("b.jsonl", right, hostile)
-    found = [json.loads(line) for line in tally([first, second, file("c.jsonl", cut)])]
-    assert [(one["kernel"], one["cases"], one["hostile"]) for one in found] == [
-        ("cuda", 1, 0),
-        ("eager", 2, 1),
-    ]
+    assert found(first) == said
+    failure = next(json.loads(line) for line in first.read_text().splitlines() if "wrong" in line)
+    assert failure["failures"] == ["n=1 dtype=float32: 2, expected 1"]
+    # Declared inputs alone were judged again, one in two goes: the hostile stay as they were.
+    again = file("b.jsonl", wrong, right, more, whole=("own",))
+    assert found(first, again) == [said[0], ("eager", "declared", "right", 2), said[3]]
+    cut = file("c.jsonl", right, hostile, whole=())
+    assert found(first, cut) == said, "what was cut off says nothing"
+    assert found(file("d.jsonl", wrong, hostile, whole=("own",))) == [said[2]]
 
 
 def test_of_each_operator_the_last_file_that_timed_it_counts(tmp_path: Path) -> None:
