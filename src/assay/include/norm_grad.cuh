@@ -108,14 +108,32 @@ __device__ __forceinline__ void norm_grad_held(T* dx, accumulator<T>* partial, c
   }
 
   partial += set * (CENTRED ? 2 : 1) * n;
+  // 16 bytes at a time: one by one, each of a warp's stores would touch 32 sectors.
+  constexpr int WIDE = widest<A>;
 #pragma unroll
   for (int u = 0; u < VECS; ++u)
 #pragma unroll
-    for (int j = 0; j < N; ++j) {
-      const int i = v.index(whole, u, j);
-      if (i >= count) continue;
-      partial[i] = of_w[u][j];
-      if constexpr (CENTRED) partial[n + i] = of_b[u][j];
+    for (int piece = 0; piece < N; piece += WIDE) {
+      Vec<A, WIDE> to_w, to_b;
+#pragma unroll
+      for (int j = 0; j < WIDE; ++j) {
+        to_w[j] = of_w[u][piece + j];
+        to_b[j] = of_b[u][piece + j];
+      }
+      if (whole) {
+        const int i = v.index(true, u, piece);
+        if (i >= count) continue;
+        store(partial + i, to_w);
+        if constexpr (CENTRED) store(partial + n + i, to_b);
+        continue;
+      }
+#pragma unroll
+      for (int j = 0; j < WIDE; ++j) {
+        const int i = v.index(false, u, piece + j);
+        if (i >= count) continue;
+        partial[i] = to_w[j];
+        if constexpr (CENTRED) partial[n + i] = to_b[j];
+      }
     }
 }
 

@@ -1,9 +1,10 @@
 """bmm: y[b] = p[b] @ q[b], small matrices, one product for each entry of a batch.
 
 The notes' grid with the batch in z. cuda/naive has a thread for an element of y, which reads a row
-of p and a column of q. cuda/tiled reads each tile of p and q once into shared memory for 64 x 64
-elements of y, of which a thread has 4 x 4 in registers: every number loaded from shared memory is
-used four times. Products are added in float32 (float64 for float64): IEEE float32, not tf32.
+of p and a column of q. cuda/tiled reads each tile of p and q once into shared memory for up to
+128 x 128 elements of y, of which a thread has 8 x 8 in registers: every number loaded from shared
+memory is used eight times. Products are added in float32 (float64 for float64): IEEE float32, not
+tf32; tensor cores have the products of 16-bit dtypes in `triton` alone.
 """
 
 import torch
@@ -11,10 +12,12 @@ import torch
 from assay.inputs import dtype_of
 from assay.op import Op
 
-from ..launching import blocks
+from ..launching import blocks, multiprocessors
 
 MOST = 65_535
 """Blocks that a grid may have in z."""
+LARGE = 128
+"""Side of a block's tile where those fill the GPU: smaller ones read p and q more often."""
 
 
 def reference(p, q):
@@ -41,6 +44,8 @@ bmm: Op = Op(
         dict(batch=4, m=33, n=65, k=40, dtype="float32"),
         dict(batch=4, m=33, n=65, k=40, dtype="bfloat16"),
         dict(batch=64, m=128, n=128, k=128, dtype="float32"),
+        dict(batch=136, m=97, n=66, k=65, dtype="float32"),
+        dict(batch=136, m=97, n=66, k=65, dtype="bfloat16"),
     ],
 )
 
@@ -69,13 +74,28 @@ def by_cuda_naive(kernels, y, p, q):
         kernel(grid=(blocks(n, 32), blocks(m, 8), batch), block=(32, 8), shared=0)(y, p, q, m, n, k)
 
 
+def fills(y) -> bool:
+    """Whether tiles of LARGE x LARGE fill the GPU, and y of (batch, m, n) fills them."""
+    batch, m, n = y.shape
+    many = batch * blocks(m, LARGE) * blocks(n, LARGE) >= multiprocessors(y)
+    return many and min(m, n) > LARGE // 2
+
+
+def tile(y) -> tuple[int, int, int]:
+    """(side of a block's tile of y, of a thread's, how deep) for y of (batch, m, n)."""
+    if y.element_size() == 8:
+        return 64, 4, 8
+    return (LARGE, 8, 16) if fills(y) else (64, 4, 16)
+
+
 def tiled(kernels, y, p, q, m, n, k, turned=""):
     """Fills y, of (batch, m, n); turned: which of `p` and `q` lies transposed."""
     if y.numel():
+        side, each, deep = tile(y)
         flags = "".join(f", {'true' if one == turned else 'false'}" for one in "pq")
-        kernel = kernels[f"bmm_tiled<{kernels.type(p)}{flags}>"]
-        grid = (blocks(n, 64), blocks(m, 64), y.shape[0])
-        kernel(grid=grid, block=(16, 16), shared=0)(y, p, q, m, n, k)
+        kernel = kernels[f"bmm_tiled<{kernels.type(p)}, {side}, {each}, {deep}{flags}>"]
+        grid = (blocks(n, side), blocks(m, side), y.shape[0])
+        kernel(grid=grid, block=(side // each) ** 2, shared=0)(y, p, q, m, n, k)
 
 
 @bmm.launcher("cuda/tiled", source="bmm.cu")
@@ -91,13 +111,24 @@ def gradient_by_cuda(kernels, dp, dq, dy, p, q):
     tiled(kernels, dq, p, dy, k, n, m, turned="p")
 
 
+def program(y) -> tuple[int, int, int, int, int]:
+    """(rows, columns and depth of a program's tile, warps, stages) for y of (batch, m, n)."""
+    if y.element_size() > 4:
+        return 32, 32, 32, 4, 2
+    if y.element_size() == 4:
+        return 64, 64, 16, 4, 3
+    return (LARGE, LARGE, 64, 8, 3) if fills(y) else (64, 64, 64, 4, 3)
+
+
 def in_programs(y, p, q, m, n, k, turned=""):
     """The same in Triton."""
     from .bmm_triton import kernel
 
     if y.numel():
-        grid = (blocks(n, 32), blocks(m, 32), y.shape[0])
-        kernel[grid](y, p, q, m, n, k, turned == "p", turned == "q", 32, 32, 32)
+        *tile, warps, stages = program(y)
+        grid = (blocks(n, tile[1]), blocks(m, tile[0]), y.shape[0])
+        flags = turned == "p", turned == "q"
+        kernel[grid](y, p, q, m, n, k, *flags, *tile, num_warps=warps, num_stages=stages)
 
 
 @bmm.launcher("triton")

@@ -31,17 +31,19 @@ def kernel(
     b = tl.program_id(2).to(tl.int64)
     i = tl.program_id(1) * M + tl.arange(0, M)[:, None]
     j = tl.program_id(0) * N + tl.arange(0, N)[None, :]
-    c = tl.arange(0, K)
-    p += b * m * k
-    q += b * k * n
+    row = tl.arange(0, K)[:, None]
+    column = tl.arange(0, K)[None, :]
+    # Of the first tiles; each step adds as much to all of an address.
+    left = (
+        p + b * m * k + (column.to(tl.int64) * m + i if P_TURNED else i.to(tl.int64) * k + column)
+    )
+    right = q + b * k * n + (j.to(tl.int64) * k + row if Q_TURNED else row.to(tl.int64) * n + j)
     sum = tl.zeros([M, N], dtype)
     for start in range(0, k, K):
-        row = start + c[:, None]
-        column = start + c[None, :]
-        of_p = column.to(tl.int64) * m + i if P_TURNED else i.to(tl.int64) * k + column
-        of_q = j.to(tl.int64) * k + row if Q_TURNED else row.to(tl.int64) * n + j
-        left = tl.load(p + of_p, mask=(i < m) & (column < k), other=0)
-        right = tl.load(q + of_q, mask=(row < k) & (j < n), other=0)
-        sum = tl.dot(left, right, sum, input_precision="ieee", out_dtype=dtype)
+        of_p = tl.load(left, mask=(i < m) & (column < k - start), other=0)
+        of_q = tl.load(right, mask=(row < k - start) & (j < n), other=0)
+        sum = tl.dot(of_p, of_q, sum, input_precision="ieee", out_dtype=dtype)
+        left += K * tl.cast(m, tl.int64) if P_TURNED else K
+        right += K if Q_TURNED else K * tl.cast(n, tl.int64)
     at = y + b * m * n + i.to(tl.int64) * n + j
     tl.store(at, sum.to(y.dtype.element_ty), mask=(i < m) & (j < n))

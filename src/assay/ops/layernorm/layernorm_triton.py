@@ -1,5 +1,7 @@
 """layernorm and its gradient in Triton: one program a row, walked BLOCK elements at a time.
 
+What a walk reads and another will read again asks to leave the cache last.
+
 kernel           mean, then the squares about it, then y: a walk each
 held_kernel      ROWS whole rows of up to COLUMNS elements by a program, in its registers: read once
 gradient_kernel  the same for dx, and keeps mean and rstd of its row
@@ -25,13 +27,14 @@ def statistics(x, n, BLOCK: tl.constexpr):
     columns = tl.arange(0, BLOCK)
     sums = tl.zeros([BLOCK], dtype)
     for start in range(0, n, BLOCK):
-        sums += wide(tl.load(x + start + columns, mask=start + columns < n, other=0))
+        at = start + columns
+        sums += wide(tl.load(x + at, mask=at < n, other=0, eviction_policy="evict_last"))
     mean = mean_of(tl.sum(sums, 0), n)
     squares = tl.zeros([BLOCK], dtype)
     for start in range(0, n, BLOCK):
-        inside = start + columns < n
-        d = wide(tl.load(x + start + columns, mask=inside, other=0)) - mean
-        squares += tl.where(inside, d * d, 0)
+        at = start + columns
+        d = wide(tl.load(x + at, mask=at < n, other=0, eviction_policy="evict_last")) - mean
+        squares += tl.where(at < n, d * d, 0)
     return mean, inverse_root(mean_of(tl.sum(squares, 0), n) + 1e-5)
 
 

@@ -63,13 +63,13 @@ def by_cuda_split(k, y, x, w):
         norms.split(k, "rmsnorm", y, x, w)
 
 
-@rmsnorm.launcher("triton", knobs={"BLOCK": [1024, 4096]})
+@rmsnorm.launcher("triton", knobs={"BLOCK": [1024, 2048]})
 def by_triton(y, x, w, BLOCK):
     from .rmsnorm_triton import kernel
 
     if x.numel():
         rows, n = of_rows(x)
-        kernel[(rows,)](y, x, w, n, BLOCK, num_warps=8)
+        kernel[(rows,)](y, x, w, n, BLOCK, num_warps=BLOCK // 128)
 
 
 @rmsnorm.launcher("triton/held", when=short)

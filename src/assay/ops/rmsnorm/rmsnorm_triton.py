@@ -1,5 +1,7 @@
 """rmsnorm and its gradient in Triton: one program a row, walked BLOCK elements at a time.
 
+What a walk reads and another will read again asks to leave the cache last.
+
 kernel           the squares, then y: a walk each
 held_kernel      ROWS whole rows of up to COLUMNS elements by a program, in its registers: read once
 gradient_kernel  the squares, the product with h, then dx; keeps rstd of its row
@@ -25,7 +27,8 @@ def reciprocal_root(x, n, BLOCK: tl.constexpr):
     columns = tl.arange(0, BLOCK)
     squares = tl.zeros([BLOCK], dtype)
     for start in range(0, n, BLOCK):
-        v = wide(tl.load(x + start + columns, mask=start + columns < n, other=0))
+        at = start + columns
+        v = wide(tl.load(x + at, mask=at < n, other=0, eviction_policy="evict_last"))
         squares += v * v
     return inverse_root(mean_of(tl.sum(squares, 0), n) + 1e-6)
 
