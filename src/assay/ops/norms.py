@@ -15,8 +15,6 @@ MOST_HELD, WIDEST = 16, 512
 """The gradient holds x, dy and two sums in registers: 16 elements a thread, 128 registers."""
 FEW_HELD, CROWD = 8, 768
 """With so few elements a thread, of 4 bytes or less, so many threads share a multiprocessor."""
-ROWS_OF_SET = 4
-"""Of the gradient, at least, where there are rows enough for all multiprocessors."""
 OWN_SHARED = 1024
 """Bytes of shared memory that a block has for its sums."""
 
@@ -100,10 +98,10 @@ def gradient(k, name, dx, sums, dy, x, w):
         return
     threads, each, together, ahead, block, shared = plan or (WIDEST, 1, 1, 1, WIDEST, 0)
     lines = block // threads
-    # As many blocks as fit, fewer leave some idle. But each has partial sums to be read again: of
-    # few rows a set of threads gets several, as long as no multiprocessor is without a block.
-    wished = max(multiprocessors(x), blocks(rows, lines * ROWS_OF_SET))
-    grid = min(multiprocessors(x) * together, wished, blocks(rows, lines))
+    # As many blocks as fit: fewer leave some idle. Of these no more than what the longest takes
+    # needs, all with as many rows: more have partial sums to be read again, and save no time.
+    longest = max(1, blocks(rows, multiprocessors(x) * together * lines))
+    grid = blocks(rows, longest * lines)
     partial = torch.empty(grid * lines, len(sums), n, dtype=accumulator(x), device=x.device)
     if grid:
         own = k[f"{name}_grad_held<{kind}, {threads}, {each}, {together}, {ahead}>"]
