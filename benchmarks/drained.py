@@ -5,8 +5,9 @@
 A kernel has ended when its last store has left for the L2 cache, and what lies there may still wait
 to be written to memory, up to all of the cache. So a kernel that lets the cache keep more of what
 it writes ends sooner, and whoever comes next waits for it. Here each is followed by a read of
-512 MB, which forces that out. What shortens a kernel's own time and not that of both has moved
-work, not saved it: `copy by Triton` with hints to the cache shows how much there is to move.
+512 MB, which takes its place. What shortens a kernel's own time and not that of both has moved
+work, not saved it. What shortens both may have moved it further still: lines that were stored
+`evict_last`, as by one `copy by Triton`, can outlast a read that does not ask to stay.
 
 Softmax and rmsnorm by the library, by eager and by both compiles, and copies of the same bytes, in
 turns; from the first start to the last end by CUPTI, as the clock's own witness sees it, medians of
