@@ -109,6 +109,9 @@ def main() -> None:
     parts = given.parts.split(",")
     if unknown := set(parts) - set(PARTS):
         parser.error(f"--parts {','.join(sorted(unknown))}: none of {', '.join(PARTS)}")
+    if given.no_zoo and "own" not in parts:
+        parser.error("--no-zoo leaves nothing of --parts torch, which is a zoo alone")
+    parts = [part for part in parts if part == "own" or not given.no_zoo]
     given.beside = given.beside or max(4, min(BESIDE, 3 * cores() // 4))
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as logs, Session(Path(logs)) as session:
@@ -120,7 +123,7 @@ def main() -> None:
         done = ended(kept.place)
         wanted = [
             (name, part)
-            for part in (("own",) if given.no_zoo else parts)
+            for part in parts
             for name in ordered(given.only)
             if (name, part) not in done
         ]

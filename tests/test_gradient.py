@@ -39,7 +39,7 @@ def test_its_inputs_are_gradients_then_saved_values_as_rounded():
 
 def test_its_cases_are_the_forwards_in_floating_point():
     dtypes = {case.values["dtype"] for case in square_grad.cases}
-    assert dtypes == {"float32", "float16", "bfloat16"}  # square has int32 too
+    assert dtypes == {"float64", "float32", "float16", "bfloat16"}  # square has int32 too
     assert len(square_grad.cases) == len(square.cases) - 1
     assert square.gradients == [square_grad]
     assert square_grad.gradients == [square_grad_grad]

@@ -322,3 +322,51 @@ def test_each_kind_of_values_is_what_it_says():
 
 def test_the_label_is_what_a_command_line_takes():
     assert Case({"n": 3}, 0, "x:nan").label == "n=3 zoo=x:nan"
+
+
+LONG = """
+import torch, assay
+
+def reference(x):
+    return x - x.amax(-1, keepdim=True)
+
+def inputs(make, rows, n, dtype):
+    return (make.normal(rows, n, dtype=dtype),)
+
+op = assay.Op("below", reference, inputs, cases=[
+    dict(rows=8, n=100, dtype="float32"),
+    dict(rows=8, n=100, dtype="bfloat16"),
+    dict(rows=2, n=5000, dtype="float32"),
+    dict(rows=2, n=40_000, dtype="float32"),
+])
+
+def long(n):
+    return n >= 4096 or "meant for 4,096 elements or more"
+
+@op.variant("eager/of_long", when=long)
+def of_long(x):
+    return reference(x)
+
+@op.variant("eager/blind", when=long)
+def blind(x):
+    return x - torch.where(x.isnan(), -torch.inf, x).amax(-1, keepdim=True)
+
+@op.variant("eager/of_none", when=lambda n: n > 10**9 or "meant for rows that nobody has")
+def of_none(x):
+    return reference(x)
+"""
+
+
+def test_a_variant_that_is_not_meant_for_the_base_is_asked_where_it_is(judge):
+    rows = [r for r in judge(LONG, zoo=True) if r.case.zoo not in ("", "size")]
+    asked = {}
+    for row in rows:
+        if row.word != "not run":
+            place = (row.case.values["rows"], row.case.values["n"], row.case.values["dtype"])
+            asked.setdefault(row.variant, set()).add(place)
+    small = {(8, 100, "float32"), (8, 100, "bfloat16")}
+    # In bfloat16 no case that it is meant for is declared: the sizes of the other dtype do.
+    large = {(2, 5000, "float32"), (2, 5000, "bfloat16")}
+    assert asked == {"eager": small, "eager/of_long": large, "eager/blind": large}
+    assert failing(rows, "eager/of_long") == {}
+    assert failing(rows, "eager/blind") == {"x:nan": "wrong value"}

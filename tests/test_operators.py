@@ -204,6 +204,15 @@ def test_every_operator_is_found_by_its_name() -> None:
         assert parse(name).module == f"assay.ops.{folder}"
 
 
+def test_philox_gives_the_numbers_of_its_authors_and_an_offset_skips_ahead() -> None:
+    """Counter and key 0 of `philox4x32 10` among the known answers that come with Random123."""
+    bounds = torch.tensor([0.0, 1.0])
+    numbers = assay.ops.philox(bounds, torch.tensor([0, 0]), 4) * 2**24
+    assert numbers.tolist() == [0x6627E8D5 >> 8, 0xE169C58D >> 8, 0xBC57AC4C >> 8, 0x9B00DBD8 >> 8]
+    ahead = assay.ops.philox(bounds, torch.tensor([7, 6]), 8)
+    assert torch.equal(assay.ops.philox(bounds, torch.tensor([7, 5]), 12)[4:], ahead)
+
+
 def test_every_gradient_has_kernels_of_its_own() -> None:
     for name in GRADIENTS:
         module = importlib.import_module(parse(name).module)

@@ -12,6 +12,7 @@ from contract import contract
 
 import assay
 from assay.operators.contract import CHECKS
+from assay.ops.activations import gelu
 from assay.ops.softmax import softmax
 from assay.ops.square import square
 from assay.verdict.joined import check_formula
@@ -195,11 +196,33 @@ def test_what_does_not_run_on_the_cpu_is_refused_by_name_or_replaced_by_word():
 
 
 def test_dtypes_that_no_case_covers_are_refused():
-    f = assay.torch_op(softmax)
+    f = assay.torch_op(gelu)
     with pytest.raises(assay.NotSupported, match="x is float64, which none of its cases covers"):
         f(normal(2, 3).double())
-    g = assay.torch_op(softmax, dtypes=["float64"])
-    assert g(normal(2, 3).double()).dtype == torch.float64
+    g = assay.torch_op(gelu, dtypes=["float64"])
+    assert g(normal(6).double()).dtype == torch.float64
+    with pytest.raises(assay.NotSupported, match=r"x is float32, .* \(they have float64\)"):
+        g(normal(6))
+
+
+def test_integers_that_no_case_has_there_are_refused():
+    """A kernel would read those of 8 bytes as twice as many of 4."""
+    floats, places = torch.zeros(4, 3), torch.zeros(4, dtype=torch.int64)
+    foreign = {
+        "histogram": (places, 5),
+        "counters": (places, places, 5),
+        "cross_entropy": (floats, places.int()),
+        "philox": (floats[0, :2], places[:2].int(), 8),
+        "relu": (places,),
+        "transpose": (torch.zeros(4, 3, dtype=torch.bool),),
+    }
+    for name, inputs in foreign.items():
+        with pytest.raises(assay.NotSupported, match="which none of its cases covers"):
+            getattr(assay.ops, name)(*inputs)
+    with pytest.raises(assay.NotSupported, match=r"target is float32, .* have int64"):
+        assay.ops.cross_entropy(floats, places.float())
+    assert assay.ops.transpose(torch.zeros(4, 3, dtype=torch.int8)).shape == (3, 4)
+    assert assay.ops.cross_entropy(floats, places).shape == (4,)
 
 
 def test_a_gradient_that_is_not_declared_is_refused_by_name():

@@ -48,6 +48,8 @@ class CaseFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A hostile case that shows only where inputs come in their own layout."""
     grid: bool = False
     """A hostile case that shows only where there is a grid of blocks."""
+    of: tuple[str, ...] = ()
+    """Variants that a hostile case is for; empty for all."""
 
     @property
     def far(self) -> bool:
@@ -160,6 +162,7 @@ def case_facts(
     *,
     strided: bool = False,
     grid: bool = False,
+    of: tuple[str, ...] = (),
 ) -> CaseFacts:
     """What the parent needs to know of a case. Raises OpError if the Op does not take it."""
     skip = {}
@@ -179,6 +182,7 @@ def case_facts(
         flops=cost(op, "flops", case),
         strided=strided,
         grid=grid,
+        of=of,
         skip=skip,
     )
 

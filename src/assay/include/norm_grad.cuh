@@ -108,7 +108,7 @@ __device__ __forceinline__ void norm_grad_held(T* dx, accumulator<T>* partial, c
   }
 
   partial += set * (CENTRED ? 2 : 1) * n;
-  // 16 bytes at a time: one by one, each of a warp's stores would touch 32 sectors.
+  // 16 bytes at a time: one by one, a sector would be written by as many stores as it has numbers.
   constexpr int WIDE = widest<A>;
 #pragma unroll
   for (int u = 0; u < VECS; ++u)

@@ -22,7 +22,7 @@ from .autograd import Rules, register_gradient
 from .casting import RULES, register_autocast
 from .direct import ELSEWHERE, Direct
 from .picking import TUNED
-from .running import Runner, shapes
+from .running import Runner, dtypes_of, shapes
 
 NAMESPACE = "assay"
 _KEPT: list[torch.library.Library] = []
@@ -134,7 +134,7 @@ def torch_op(
                 f"of {there}"
             )
         backward = first
-    wanted = tuple(dtypes) or _dtypes(op)
+    wanted = tuple(dtypes) or dtypes_of(op)
     made = _gradient_op(grad, backward, cpu, wanted) if grad is not None else None
     return _define(op, Runner(op, forward, cpu, wanted), made, autocast, name or op.name)
 
@@ -159,11 +159,6 @@ def _gradient_of(op: Op, wanted: Op | None) -> Op | None:
         names = ", ".join(g.name for g in op.gradients)
         raise OpError(f"{op.name}: it has several gradients ({names}); say gradient= which")
     return op.gradients[0] if op.gradients else None
-
-
-def _dtypes(op: Op) -> tuple[str, ...]:
-    found = [str(v) for c in op.cases for n, v in c.values.items() if "dtype" in n]
-    return tuple(dict.fromkeys(found))
 
 
 def _define(op: Op, runner: Runner, grad: TorchOp | None, autocast: str, name: str) -> TorchOp:

@@ -12,7 +12,7 @@ import torch
 from .. import ways
 from ..build import Kernel, Specs, build
 from ..errors import NotSupported, OpError
-from ..inputs import dtype_name, inputs_of, to_meta
+from ..inputs import dtype_name, dtype_of, inputs_of, to_meta
 from ..op import Op, Variant
 from ..shapes import misfit
 from ..types import Case, Scalar
@@ -51,6 +51,8 @@ class Runner:
         self.op, self.dtypes = op, dtypes
         self.picker = Picker(op, forward, cpu)
         self._names: list[str] = []
+        self._sample: list[torch.dtype | None] = []
+        """Dtypes of the inputs of a case."""
         self._refused: dict[str, str] = {}
         self._kernels: dict[Any, Kernel] = {}
         self._planned: dict[Any, _Planned] = {}
@@ -148,14 +150,7 @@ class Runner:
                     f"{self.op.name}: {first} is on {one.device} and {name} on {x.device}; "
                     "move them to one device"
                 )
-        for name, x in tensors if self.dtypes else ():
-            if x.is_floating_point() and dtype_name(x.dtype) not in self.dtypes:
-                raise NotSupported(
-                    f"{self.op.name}: {name} is {dtype_name(x.dtype)}, which none of its cases "
-                    f"covers (they have {', '.join(self.dtypes)}), so that no check speaks for it; "
-                    "add a case, or say torch_op(..., dtypes=...)"
-                )
-        self._unmixed([(n, x) for n, x in tensors if x.is_floating_point()])
+        self._known_dtypes(inputs)
         wrong = misfit(self.op.shapes, {name: x.shape for name, x in tensors})
         if wrong:
             raise NotSupported(f"{self.op.name}: {wrong}; reshape or expand it")
@@ -168,20 +163,40 @@ class Runner:
             raise NotSupported(self._refused[place])
         return one.device
 
-    def _unmixed(self, floats: list[tuple[str, torch.Tensor]]) -> None:
-        """Raises NotSupported for dtypes side by side that a case has not so."""
-        other = next((n for n, x in floats if x.dtype != floats[0][1].dtype), "")
-        if not other or not self.dtypes:
-            return
-        sample = inputs_of(self.op, self.op.cases[0], 0)
-        made = {x.dtype for x in sample if isinstance(x, torch.Tensor) and x.is_floating_point()}
-        if len(made) > 1:
-            return
-        kinds = {name: dtype_name(x.dtype) for name, x in floats}
-        raise NotSupported(
-            f"{self.op.name}: {floats[0][0]} is {kinds[floats[0][0]]} and {other} {kinds[other]}, "
-            "which none of its cases mixes; convert one"
-        )
+    def _known_dtypes(self, inputs: list[Any]) -> None:
+        """Raises NotSupported for a dtype that no case has there, and for dtypes side by side that
+        a case has not so: a kernel of one type would misread the others."""
+        if not self._sample:
+            made = inputs_of(self.op, self.op.cases[0], 0)
+            self._sample = [x.dtype if isinstance(x, torch.Tensor) else None for x in made]
+        first: dict[torch.dtype | None, tuple[str, str]] = {}
+        for name, x, sample in zip(self._names, inputs, self._sample):
+            if not isinstance(x, torch.Tensor) or sample is None:
+                continue
+            dtype, there = dtype_name(x.dtype), self._taken(sample)
+            if dtype not in there:
+                raise NotSupported(
+                    f"{self.op.name}: {name} is {dtype}, which none of its cases covers (they have "
+                    f"{', '.join(there)}), so that no check speaks for it; add a case, or say "
+                    "torch_op(..., dtypes=...)"
+                )
+            other, one = first.setdefault(sample, (name, dtype))
+            if one != dtype:
+                raise NotSupported(
+                    f"{self.op.name}: {other} is {one} and {name} {dtype}, which none of its cases "
+                    "mixes; convert one"
+                )
+
+    def _taken(self, sample: torch.dtype) -> tuple[str, ...]:
+        """The dtypes for an input that has this one in a case: those that are taken, where cases
+        name it as theirs; else, as for the places of targets, its own, and what else is taken of
+        its kind."""
+        if dtype_name(sample) in dtypes_of(self.op):
+            return self.dtypes
+        alike = [
+            d for d in self.dtypes if dtype_of(d).is_floating_point == sample.is_floating_point
+        ]
+        return tuple(dict.fromkeys((dtype_name(sample), *alike)))
 
     def _refusal(self, device: torch.device) -> str:
         variant = self.picker.some(device.type)
@@ -224,6 +239,12 @@ class Runner:
             )
             self._kernels[key] = made
         return self._kernels[key]
+
+
+def dtypes_of(op: Op) -> tuple[str, ...]:
+    """The dtypes that an Op's cases name."""
+    found = [str(v) for c in op.cases for n, v in c.values.items() if "dtype" in n]
+    return tuple(dict.fromkeys(found))
 
 
 def shapes(op: Op, inputs: list[Any]) -> list[torch.Tensor]:

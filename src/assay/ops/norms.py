@@ -98,10 +98,11 @@ def gradient(k, name, dx, sums, dy, x, w):
         return
     threads, each, together, ahead, block, shared = plan or (WIDEST, 1, 1, 1, WIDEST, 0)
     lines = block // threads
-    # As many blocks as fit: fewer leave some idle. Of these no more than what the longest takes
-    # needs, all with as many rows: more have partial sums to be read again, and save no time.
-    longest = max(1, blocks(rows, multiprocessors(x) * together * lines))
-    grid = blocks(rows, longest * lines)
+    # As many blocks as fit, each with `most` rows or less. Then as few as need no more than that,
+    # for each has partial sums to be read again; but no multiprocessor is left without one.
+    places = multiprocessors(x)
+    most = max(1, blocks(rows, places * together * lines))
+    grid = max(blocks(rows, most * lines), min(places, blocks(rows, lines)))
     partial = torch.empty(grid * lines, len(sums), n, dtype=accumulator(x), device=x.device)
     if grid:
         own = k[f"{name}_grad_held<{kind}, {threads}, {each}, {together}, {ahead}>"]

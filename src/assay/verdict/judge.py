@@ -72,6 +72,8 @@ class _Judge:
                 continue  # it would get a contiguous copy
             if case.grid and self.variant.way not in ways.WITH_GRID:
                 continue
+            if case.of and self.variant.name not in case.of:
+                continue  # it was asked the same of the base
             for knobs in self.variant.configurations:
                 skip = case.skip.get(label(self.variant.name, knobs), "")
                 if skip:

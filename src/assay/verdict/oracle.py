@@ -221,7 +221,9 @@ class Oracle:
         variants, found = variant_facts(self.op), []
         for one in hostile(self.op, cases, near, seed):
             try:
-                facts = case_facts(self.op, one.case, variants, strided=one.strided, grid=one.grid)
+                facts = case_facts(
+                    self.op, one.case, variants, strided=one.strided, grid=one.grid, of=one.of
+                )
                 runs = [self._known(one.case, s) for s in (seed, seed + 1)]
                 why = unasked(one, [(k.inputs, k.expected) for k in runs], self.op)
             except Exception as error:  # noqa: BLE001 - whatever the Op's functions raise is told

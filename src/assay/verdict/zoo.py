@@ -1,17 +1,18 @@
 """The zoo of inputs: which hostile cases are made of those that an Op declares.
 
 For each dtype (and whatever else is no size) one declared case of moderate size is the base. Of it
-come other sizes, one at a time, and for each input other values and layouts (hostile.py). A case
-is only asked if the Op itself can answer it: if its inputs and reference take it and, where it has
-other values, if eager PyTorch in the same dtype is right there. So no kernel is asked for more
-than PyTorch gives.
+come other sizes, one at a time, and for each input other values and layouts (hostile.py). A
+variant that is not meant for the base gets those values and layouts on the smallest declared sizes
+that it is meant for, in each dtype. A case is only asked if the Op itself can answer it: if its
+inputs and reference take it and, where it has other values, if eager PyTorch in the same dtype is
+right there. So no kernel is asked for more than PyTorch gives.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ import torch
 from ..errors import OpError
 from ..hostile import CONTIGUOUS, LAYOUTS, SIZE, VALUES, applies
 from ..inputs import inputs_of
-from ..op import KINDS, Op
+from ..op import KINDS, Op, Variant, call_with, supported
 from ..types import Case, Scalar
 from .budget import Expected, arithmetic
 from .compare import within
@@ -48,6 +49,8 @@ class Hostile:
     """Whether it shows only where there is a grid of blocks."""
     compares: bool = True
     """Whether eager must be right on it first: its values are others than those declared."""
+    of: tuple[str, ...] = ()
+    """Variants that are not meant for the base, whose case this is; empty for everybody's."""
 
 
 def hostile(op: Op, declared: list[Case], near: tuple[int, ...], seed: int) -> Iterator[Hostile]:
@@ -57,10 +60,44 @@ def hostile(op: Op, declared: list[Case], near: tuple[int, ...], seed: int) -> I
     for case in declared:
         rest = tuple((n, v) for n, v in case.values.items() if n not in sizes)
         groups.setdefault(rest, []).append(case)
-    for cases in groups.values():
+    for rest, cases in groups.items():
         base, inputs = _base(op, cases, sizes, seed)
         yield from _sizes(op, base, sizes, near, inputs, seed)
         yield from _twists(op, base, inputs)
+        left = [variant for variant in op.variants if not _takes(op, variant, base)]
+        for own, of in _own_bases(op, left, declared, dict(rest), sizes, seed):
+            for one in _twists(op, own, inputs_of(op, own, seed)):
+                yield replace(one, of=of)
+
+
+def _takes(op: Op, variant: Variant, case: Case) -> bool:
+    """Whether a variant is meant for a case, with some of its knobs."""
+    if variant.when is None:
+        return True
+    every = ({**case.values, **knobs} for knobs in variant.configurations())
+    return any(call_with(variant.when, values, f"{op.name}: when") is True for values in every)
+
+
+def _own_bases(
+    op: Op,
+    variants: list[Variant],
+    declared: list[Case],
+    rest: dict[str, Scalar],
+    sizes: list[str],
+    seed: int,
+) -> Iterator[tuple[Case, tuple[str, ...]]]:
+    """Cases that variants are meant for, of the sizes of declared ones, the smallest first, with
+    the rest as it is asked for; and whose each is. A variant that takes none of them has none."""
+    of_rest = (Case({**case.values, **rest}, case.seed) for case in declared)
+    for case in sorted(of_rest, key=lambda case: _product(case, sizes)):
+        of = tuple(variant.name for variant in variants if _takes(op, variant, case))
+        if not of or supported(op, case):
+            continue
+        inputs = _changed(op, case, {}, seed)
+        if inputs is None or _elements(op, case, inputs) > MOST:
+            continue
+        variants = [variant for variant in variants if variant.name not in of]
+        yield case, of
 
 
 def size_names(op: Op, case: Case, seed: int) -> list[str]:

@@ -3,8 +3,9 @@
 The notes' grid with the batch in z. cuda/naive has a thread for an element of y, which reads a row
 of p and a column of q. cuda/tiled reads each tile of p and q once into shared memory for up to
 128 x 128 elements of y, of which a thread has 8 x 8 in registers: every number loaded from shared
-memory is used eight times. Products are added in float32 (float64 for float64): IEEE float32, not
-tf32; tensor cores have the products of 16-bit dtypes in `triton` alone.
+memory is used eight times (four in small tiles, of 64 x 64). Products are added in float32 (float64
+for float64): IEEE float32, not tf32. Tensor cores have the products of 16-bit dtypes in `triton`
+alone.
 """
 
 import torch
@@ -44,8 +45,10 @@ bmm: Op = Op(
         dict(batch=4, m=33, n=65, k=40, dtype="float32"),
         dict(batch=4, m=33, n=65, k=40, dtype="bfloat16"),
         dict(batch=64, m=128, n=128, k=128, dtype="float32"),
-        dict(batch=136, m=97, n=66, k=65, dtype="float32"),
-        dict(batch=136, m=97, n=66, k=65, dtype="bfloat16"),
+        # Enough for the large tiles, with edges; in whole vectors too.
+        dict(batch=176, m=97, n=66, k=65, dtype="float32"),
+        dict(batch=176, m=66, n=72, k=68, dtype="bfloat16"),
+        dict(batch=176, m=66, n=72, k=68, dtype="float16"),
     ],
 )
 
@@ -125,10 +128,10 @@ def in_programs(y, p, q, m, n, k, turned=""):
     from .bmm_triton import kernel
 
     if y.numel():
-        *tile, warps, stages = program(y)
-        grid = (blocks(n, tile[1]), blocks(m, tile[0]), y.shape[0])
+        *sides, warps, stages = program(y)
+        grid = (blocks(n, sides[1]), blocks(m, sides[0]), y.shape[0])
         flags = turned == "p", turned == "q"
-        kernel[grid](y, p, q, m, n, k, *flags, *tile, num_warps=warps, num_stages=stages)
+        kernel[grid](y, p, q, m, n, k, *flags, *sides, num_warps=warps, num_stages=stages)
 
 
 @bmm.launcher("triton")

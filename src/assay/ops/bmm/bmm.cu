@@ -33,7 +33,8 @@ __global__ void bmm_naive(T* y, const T* p, const T* q, int m, int n, int k) {
 template <typename T, int SIDE, int DEPTH, int THREADS, bool ALONG>
 struct Tile {
   using A = assay::accumulator<T>;
-  // 16 bytes more than SIDE numbers, so that what is put there transposed meets other banks.
+  // 16 bytes more than SIDE numbers, so that what is put there transposed meets other banks: of a
+  // warp's lanes two share one at most.
   using Place = A[DEPTH][SIDE + assay::widest<A>];
   static constexpr int MINE = SIDE * DEPTH / THREADS;
   static constexpr int DOWN = ALONG ? THREADS / DEPTH : 0, ON = ALONG ? 0 : THREADS / SIDE;

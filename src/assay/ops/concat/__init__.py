@@ -34,6 +34,7 @@ concat: Op = Op(
         dict(rows=1, p=1, q=1, dtype="float32"),
         dict(rows=7, p=33, q=20, dtype="int8"),
         dict(rows=7, p=40, q=24, dtype="float16"),
+        dict(rows=7, p=33, q=20, dtype="float64"),
         dict(rows=20, p=64, q=100, dtype="float32"),
         dict(rows=20, p=64, q=100, dtype="bfloat16"),
         dict(rows=4096, p=2048, q=2048, dtype="float32"),

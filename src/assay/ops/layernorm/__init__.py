@@ -74,13 +74,13 @@ def by_cuda_split(k, y, x, w, b):
         norms.split(k, "layernorm", y, x, w, b)
 
 
-@layernorm.launcher("triton", knobs={"BLOCK": [1024, 2048]})
+@layernorm.launcher("triton", knobs={"BLOCK": [1024, 4096]})
 def by_triton(y, x, w, b, BLOCK):
     from .layernorm_triton import kernel
 
     if x.numel():
         rows, n = of_rows(x)
-        kernel[(rows,)](y, x, w, b, n, BLOCK, num_warps=BLOCK // 128)
+        kernel[(rows,)](y, x, w, b, n, BLOCK, num_warps=8)
 
 
 @layernorm.launcher("triton/held", when=short)

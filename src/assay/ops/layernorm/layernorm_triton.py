@@ -1,6 +1,6 @@
 """layernorm and its gradient in Triton: one program a row, walked BLOCK elements at a time.
 
-What a walk reads and another will read again asks to leave the cache last.
+What the first walks read of x asks to leave the cache last, for those that come after them.
 
 kernel           mean, then the squares about it, then y: a walk each
 held_kernel      ROWS whole rows of up to COLUMNS elements by a program, in its registers: read once

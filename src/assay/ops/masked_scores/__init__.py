@@ -35,6 +35,7 @@ masked_scores: Op = Op(
     cases=[
         dict(heads=1, queries=3, keys=5, dtype="float32"),
         dict(heads=2, queries=33, keys=40, dtype="float16"),
+        dict(heads=2, queries=33, keys=40, dtype="float64"),
         dict(heads=3, queries=40, keys=65, dtype="float32"),
         dict(heads=3, queries=40, keys=65, dtype="bfloat16"),
         dict(heads=16, queries=1024, keys=1024, dtype="float32"),

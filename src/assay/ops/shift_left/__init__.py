@@ -41,6 +41,8 @@ shift_left: Op = Op(
         dict(n=1000, dtype="int32"),
         dict(n=10_007, dtype="float32"),
         dict(n=1000, dtype="bfloat16"),
+        dict(n=1000, dtype="float16"),
+        dict(n=1000, dtype="float64"),
         dict(n=1 << 20, dtype="int32"),
     ],
 )

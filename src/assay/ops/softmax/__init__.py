@@ -53,8 +53,11 @@ softmax: Op = Op(
         dict(rows=3, n=1000, dtype="float32"),
         dict(rows=64, n=1025, dtype="float32"),  # odd rows: every other start is misaligned
         dict(rows=64, n=1025, dtype="bfloat16"),
+        dict(rows=64, n=1025, dtype="float16"),
+        dict(rows=3, n=1000, dtype="float64"),
         dict(rows=2, n=100_003, dtype="float32"),  # longer than any block
         dict(rows=3, n=40_960, dtype="float32"),  # the same in whole vectors
+        dict(rows=3, n=40_960, dtype="bfloat16"),
         dict(rows=4096, n=8192, dtype="float32"),
         dict(rows=4096, n=8192, dtype="bfloat16"),
     ],
@@ -68,10 +71,11 @@ def by_numpy(x):
     if not x.numel():
         return torch.empty_like(x)
     a = x.numpy()
+    wide = a.astype(np.promote_types(a.dtype, np.float32), copy=False)
     with np.errstate(invalid="ignore"):  # inf - inf is NaN, as it should be
-        y = np.exp(a - a.max(-1, keepdims=True))
+        y = np.exp(wide - wide.max(-1, keepdims=True))
         y /= y.sum(-1, keepdims=True)
-    return torch.from_numpy(y)
+    return torch.from_numpy(y.astype(a.dtype, copy=False))
 
 
 @softmax.launcher("triton", knobs={"BLOCK": [1024, 4096]})

@@ -37,6 +37,7 @@ square: Op = Op(
         dict(m=1, n=1, dtype="float32"),
         dict(m=37, n=27, dtype="int32"),  # 999 elements: no multiple of any block
         dict(m=37, n=27, dtype="float16"),
+        dict(m=37, n=27, dtype="float64"),
         dict(m=1823, n=781, dtype="float32"),  # odd: a tail for every vector width
         dict(m=1823, n=781, dtype="bfloat16"),
         dict(m=4096, n=4096, dtype="float32"),
