@@ -204,6 +204,22 @@ def test_every_operator_is_found_by_its_name() -> None:
         assert parse(name).module == f"assay.ops.{folder}"
 
 
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"d": 1, "h": 1, "w": 1000, "bx": 256, "by": 1, "bz": 1},
+        {"d": 1, "h": 30, "w": 50, "bx": 16, "by": 16, "bz": 1},
+        {"d": 7, "h": 11, "w": 13, "bx": 8, "by": 4, "bz": 2},
+    ],
+    ids=["1d", "2d", "3d"],
+)
+def test_a_thread_knows_its_place_in_one_two_and_three_dimensions(
+    judge: Judge, case: dict[str, object]
+) -> None:
+    assert {"eager", "cuda", "triton"} <= all_right(judge("hello", case=case, variants=QUICK))
+
+
 def test_philox_gives_the_numbers_of_its_authors_and_an_offset_skips_ahead() -> None:
     """Counter and key 0 of `philox4x32 10` among the known answers that come with Random123."""
     bounds = torch.tensor([0.0, 1.0])
