@@ -50,6 +50,32 @@ def test_a_gpu_that_nobody_tuned_on_gets_a_kernel_that_takes_every_case(name: st
         assert variant.when is None
 
 
+@pytest.mark.parametrize(
+    ("name", "fits", "runs", "beyond"),
+    [
+        ("histogram", {"bins": 256}, "cuda/privatised", {"bins": 1 << 20}),
+        ("counters", {"slots": 64}, "cuda/privatised", {"slots": 1 << 20}),
+        ("float_counters", {"slots": 64}, "cuda/privatised", {"slots": 1 << 20}),
+        ("maxpool2d", {"k": 2}, "cuda/vectorised", {"k": 7}),
+        ("avgpool2d", {"k": 3}, "cuda/vectorised", {"k": 7}),
+        ("lrn", {"size": 5}, "cuda/walked", {"size": 99}),
+    ],
+)
+def test_scalars_of_a_call_say_which_kernel_is_the_usual_one(
+    name: str, fits: dict[str, int], runs: str, beyond: dict[str, int]
+) -> None:
+    op = getattr(assay.ops, name).op
+    assert picking.usual(op, "cuda", fits)[0].name == runs
+    assert picking.usual(op, "cuda", beyond)[0].when is None
+    assert picking.usual(op, "cuda")[0].when is None, "of no call in particular"
+
+
+def test_shapes_say_nothing_of_what_is_usual() -> None:
+    """Kernels of long rows are for those who tuned: they can't tell from scalars."""
+    assert picking.usual(assay.ops.softmax.op, "cuda", {})[0].name == "cuda/held"
+    assert picking.usual(assay.ops.lcn.op, "cuda", {"size": 5})[0].name == "cuda/two_passes"
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("name", library())
 def test_it_keeps_the_contract_of_operators(name: str) -> None:

@@ -2,14 +2,16 @@
 
 `tuned`: the choice that `assay tune` kept for this very card, driver and compilers, of the same
 dtypes and the nearest shapes. Where there is none, and where its variant was edited since: on a GPU
-the last CUDA variant that takes every case, else Triton's, else eager; on the CPU eager.
+the last CUDA variant that takes every case, or of whose `when` the scalars of the call say that it
+takes this one; else Triton's, else eager; on the CPU eager.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -44,12 +46,11 @@ class Picker:
         self.op = op
         texts = dict(zip(KINDS, (forward, cpu or forward)))
         self._fixed = {kind: named(op, text) for kind, text in texts.items() if text != TUNED}
-        self._usual = {kind: usual(op, kind) for kind in texts if kind not in self._fixed}
         self._kept: dict[str, tuple[Choice, ...]] = {}
 
     def some(self, kind: str) -> Variant:
         """A variant that a call on such a device runs where nothing is tuned."""
-        return (self._fixed.get(kind) or self._usual[kind])[0]
+        return (self._fixed.get(kind) or usual(self.op, kind))[0]
 
     def pick(self, inputs: Sequence[Any], device: torch.device) -> Picked:
         """What runs for these inputs."""
@@ -66,12 +67,15 @@ class Picker:
 
     def _tuned(self, inputs: Sequence[Any], device: torch.device) -> tuple[Picked, str]:
         choice, same = lookup.nearest(self._choices(device), [_form(x) for x in inputs])
+        names = self.op.input_names(len(inputs))
+        scalars = {n: x for n, x in zip(names, inputs) if not isinstance(x, torch.Tensor)}
         if choice is None:
-            return self._usual[device.type], f"the usual one: nothing like it is tuned on {device}"
+            why = f"the usual one: nothing like it is tuned on {device}"
+            return usual(self.op, device.type, scalars), why
         variant = find_variant(self.op, choice.variant, dynamic=True)
         if variant.when is not None and not same:
             why = f"the usual one: {choice.variant} is fastest on {choice.case.label} alone"
-            return self._usual[device.type], why
+            return usual(self.op, device.type, scalars), why
         return (variant, dict(choice.knobs)), f"tuned on {choice.case.label}"
 
     def _choices(self, device: torch.device) -> tuple[Choice, ...]:
@@ -93,17 +97,26 @@ def this_machine() -> Any:
     return machine.describe()
 
 
-def usual(op: Op, kind: str) -> Picked:
-    """What runs on a kind of device of which nothing is known."""
+def usual(op: Op, kind: str, scalars: Mapping[str, Any] | None = None) -> Picked:
+    """What runs on a kind of device of which nothing is known, for a call with these scalars."""
     eager = find_variant(op, "eager", dynamic=True)
     if kind == "cpu":
         return eager, {}
-    whole = [v for v in op.variants if v.when is None and v.way in ("triton", "cuda")]
-    whole.sort(key=lambda variant: variant.way == "cuda")  # stable: the last of each stays last
-    if not whole:
+    there = [v for v in op.variants if v.way in ("triton", "cuda") and _takes(v, scalars or {})]
+    there.sort(key=lambda variant: variant.way == "cuda")  # stable: the last of each stays last
+    if not there:
         return eager, {}
-    chosen = whole[-1]
+    chosen = there[-1]
     return chosen, chosen.configurations()[0]
+
+
+def _takes(variant: Variant, scalars: Mapping[str, Any]) -> bool:
+    """Whether a variant takes every call, or one with these scalars, as far as they can tell."""
+    if variant.when is None:
+        return True
+    asked = inspect.signature(variant.when).parameters
+    known = {name: scalars[name] for name in asked if name in scalars}
+    return len(known) == len(asked) and variant.when(**known) is True
 
 
 def named(op: Op, text: str) -> Picked:

@@ -101,15 +101,6 @@ def centred(x):
     return torch.empty(x.shape, dtype=accumulator(x), device=x.device)
 
 
-@lcn.launcher("cuda/two_passes", source="lcn.cu")
-def by_cuda_twice(k, y, x, size, least):
-    if n := x.numel():
-        v, kind, image = centred(x), k.type(x), (n, *x.shape[2:], size)
-        launch = {"grid": blocks(n, BLOCK), "block": BLOCK, "shared": 0}
-        k[f"lcn_centre<{kind}>"](**launch)(v, x, *image)
-        k[f"lcn_divide<{kind}>"](**launch)(y, v, *image, least)
-
-
 @lcn.launcher("cuda/tiled", source="lcn.cu", when=small)
 def by_cuda_tiled(k, y, x, size, least):
     if x.numel():
@@ -122,6 +113,15 @@ def by_cuda_tiled(k, y, x, size, least):
         kernel = k[f"lcn_tiled<{k.type(x)}, {ROWS}, {COLUMNS}>"]
         launch = {"grid": b * c * tiles, "block": ROWS * COLUMNS, "shared": (of_x + of_v) * wide}
         kernel(**launch)(y, x, h, w, size, least)
+
+
+@lcn.launcher("cuda/two_passes", source="lcn.cu")
+def by_cuda_twice(k, y, x, size, least):
+    if n := x.numel():
+        v, kind, image = centred(x), k.type(x), (n, *x.shape[2:], size)
+        launch = {"grid": blocks(n, BLOCK), "block": BLOCK, "shared": 0}
+        k[f"lcn_centre<{kind}>"](**launch)(v, x, *image)
+        k[f"lcn_divide<{kind}>"](**launch)(y, v, *image, least)
 
 
 @lcn.launcher("triton", knobs={"BLOCK": [256]})
