@@ -41,7 +41,7 @@ def paragraph(rows: Sequence[Row]) -> str:
     share = f", {copied.shown[1]:.3f} of the copy beside it" if copied else ""
     took = seconds(first.timing.median)
     said = [f"**{first.op}, {label}**: `{first.label}` takes {took}, {rate}{share}."]
-    about = idea(first.op, first.variant)
+    about = idea(first.op, first.variant, ran(first))
     said += [f"{about[0].upper()}{about[1:].rstrip('.')}."] if about else []
     written = [r for r in mine if r.way in (*targets.OURS, *ALSO) and r.variant not in PEERS]
     others = beside(mine, first, [r for r in written if r.label != first.label])
@@ -79,8 +79,17 @@ NO_ENTRY = ("shapes", "bytes", "FLOPs")
 BEHIND = re.compile(r"\b(?:in|by) (?:Triton|Numba)\b(?!'s)[,:.]? ?(.*)|\bby (Triton's .*)")
 
 
-def idea(op: str, variant: str) -> str:
-    """What the opening of a variant's file says of its kernel, or of all in it; else empty."""
+def ran(row: Row) -> list[str]:
+    """The kernels of a row by name, without what their templates were given."""
+    kernels = row.counters.kernels if row.counters else ()
+    return [kernel.name.partition("<")[0] for kernel in kernels]
+
+
+def idea(op: str, variant: str, kernels: Sequence[str] = ()) -> str:
+    """What the opening of a variant's file says of its kernel, or of all in it; else empty.
+
+    kernels: names of those that ran, where a variant has several and they are known.
+    """
     try:
         found = next(v for v in load_op(parse(op), op).variants if v.name == variant)
     except (AssayError, StopIteration):
@@ -91,7 +100,8 @@ def idea(op: str, variant: str) -> str:
         return of_module(file, f"{variant.partition('/')[2]}_{kernel}") if file else ""
     source = found.source.with_suffix(".cu")
     source = source if source.is_file() else found.source
-    return of_header(source.read_text(), names_of(op, found))
+    own = () if "/" in variant else kernels  # a version's name says more than its first kernel's
+    return of_header(source.read_text(), [*own, *names_of(op, found)])
 
 
 def names_of(op: str, variant: Variant) -> list[str]:

@@ -662,6 +662,9 @@ def test_without_a_name_the_idea_is_what_the_opening_says(tmp_path: Path) -> Non
         assert paragraphs.of_module(file) == idea
     assert paragraphs.idea("softmax", "no/such") == ""
     assert paragraphs.idea("no_such_operator", "cuda/held") == ""
+    walked = paragraphs.idea("lrn_grad", "cuda", ["lrn_grad_walked"])
+    assert walked.startswith("a thread walks a strip")
+    assert paragraphs.idea("lrn_grad", "cuda", ["lrn_grad_terms"]).startswith("wider windows")
 
 
 def test_every_kernel_that_is_timed_has_an_idea_to_quote() -> None:

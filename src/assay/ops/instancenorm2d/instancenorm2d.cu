@@ -1,10 +1,10 @@
 // y = (x - mean) rstd w + b of each plane of one channel of one image, and its gradient.
 //
 // instancenorm2d_held       a plane in the registers of a warp or a block, read once
-// instancenorm2d_walked     longer planes, a block each: walked three times
-// instancenorm2d_grad_held, instancenorm2d_grad_walked
-//                           the same of x and dy, with sum dy and sum dy (x - mean): dx, and the
+// instancenorm2d_grad_held  the same of x and dy, with sum dy and sum dy (x - mean): dx, and the
 //                           plane's part of dw and db
+// instancenorm2d_walked, instancenorm2d_grad_walked
+//                           longer planes, a block each: walked three times
 // instancenorm2d_sums       a warp a channel: adds these parts over the images, in a fixed order
 //
 // shapes  x, y, dx, dy: (batch, channels, plane); w, b, dw, db: channels;
