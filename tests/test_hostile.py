@@ -370,3 +370,43 @@ def test_a_variant_that_is_not_meant_for_the_base_is_asked_where_it_is(judge):
     assert asked == {"eager": small, "eager/of_long": large, "eager/blind": large}
     assert failing(rows, "eager/of_long") == {}
     assert failing(rows, "eager/blind") == {"x:nan": "wrong value"}
+
+
+TABLE = """
+import torch, assay
+
+KNOWN = {1 << 18: 1, 1 << 19: 2}
+
+def inputs(make, n):
+    return (make.normal(n),)
+
+op = assay.Op("doubled", lambda x: x * 2, inputs, cases=assay.grid(n=list(KNOWN)))
+
+@op.variant("eager/of_a_table", when=lambda n: KNOWN[n] == 1 or "meant for others")
+def of_a_table(x):
+    return x + x
+"""
+
+
+def test_a_when_that_knows_declared_sizes_alone_ends_nothing(judge):
+    rows = judge(TABLE, zoo=True)
+    words = {(r.variant, bool(r.case.zoo)): r.word for r in rows if r.word != "not run"}
+    assert words == {
+        ("eager", False): "right",
+        ("eager/of_a_table", False): "right",
+        ("eager/of_a_table", True): "right",
+    }
+    assert any("KeyError: 96" in r.reason for r in rows)
+
+
+def test_nothing_is_made_for_variants_that_are_not_asked():
+    op = Op("of_long", lambda x: x, lambda make, n: (make.normal(n),), cases=grid(n=[100, 10**5]))
+    op.variant("eager/long", when=lambda n: n > 5000 or "meant for long ones")(lambda x: x)
+    every = list(hostile(op, list(op.cases), (), 0))
+    assert {(one.of, one.case.values["n"]) for one in every if one.of} == {(("eager/long",), 10**5)}
+    assert not [one for one in hostile(op, list(op.cases), (), 0, ["eager"]) if one.of]
+    huge = Op("huge", lambda x: x, lambda make, n: (make.normal(n),), cases=grid(n=[100, 1 << 40]))
+    huge.variant("eager/long", when=lambda n: n > 5000 or "meant for long ones")(lambda x: x)
+    assert not [one for one in hostile(huge, list(huge.cases), (), 0) if one.of], (
+        "too large to make"
+    )

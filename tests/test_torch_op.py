@@ -201,8 +201,9 @@ def test_dtypes_that_no_case_covers_are_refused():
         f(normal(2, 3).double())
     g = assay.torch_op(gelu, dtypes=["float64"])
     assert g(normal(6).double()).dtype == torch.float64
-    with pytest.raises(assay.NotSupported, match=r"x is float32, .* \(they have float64\)"):
-        g(normal(6))
+    assert g(normal(6)).dtype == torch.float32, "those of its cases as before"
+    with pytest.raises(assay.NotSupported, match=r"x is int64, .* and dtypes= takes float64"):
+        g(torch.arange(6))
 
 
 def test_integers_that_no_case_has_there_are_refused():
@@ -223,6 +224,44 @@ def test_integers_that_no_case_has_there_are_refused():
         assay.ops.cross_entropy(floats, places.float())
     assert assay.ops.transpose(torch.zeros(4, 3, dtype=torch.int8)).shape == (3, 4)
     assert assay.ops.cross_entropy(floats, places).shape == (4,)
+
+
+def picked_op(cases):
+    """v at some places, of which each case names the dtypes; and a shift, which may be missing."""
+
+    def inputs(make, n, dtype, places="int32", shifted=False):
+        v = make.integers(n, dtype=dtype) if dtype == "int32" else make.normal(n, dtype=dtype)
+        shift = make.normal(n) if shifted else None
+        return v, make.integers(n, high=n, dtype=places), shift
+
+    def reference(v, at, shift):
+        return v[at.long()] if shift is None else v[at.long()] + shift
+
+    return assay.Op("picked", reference, inputs, cases=cases)
+
+
+def test_every_declared_case_is_taken_and_dtypes_that_none_has_are_not():
+    f = assay.torch_op(picked_op([
+        dict(n=4, dtype="int32"),  # by chance that of the places
+        dict(n=4, dtype="float32"),
+        dict(n=4, dtype="float32", places="int64"),
+        dict(n=4, dtype="float32", shifted=True),
+    ]))  # fmt: skip
+    v, at, shift = normal(4), torch.zeros(4, dtype=torch.int32), normal(4)
+    for inputs in ((at, at, None), (v, at, None), (v, at.long(), None), (v, at, shift)):
+        assert f(*inputs).shape == (4,)
+    for inputs, said in (
+        ((v, v, None), "at is float32, .* have int32, int64"),
+        ((at, at.long(), None), "v is int32 and at int64, which none of its cases mixes"),
+        ((v, at, shift.half()), "shift is float16, .* have float32"),
+        ((v.half(), at, None), "v is float16, .* have float32, int32"),
+    ):
+        with pytest.raises(assay.NotSupported, match=said):
+            f(*inputs)
+    more = assay.torch_op(picked_op([dict(n=4, dtype="float32")]), dtypes=["float16"])
+    assert more(v.half(), at, None).dtype == torch.float16
+    with pytest.raises(assay.NotSupported, match="at is int64"):
+        more(v, at.long(), None)
 
 
 def test_a_gradient_that_is_not_declared_is_refused_by_name():

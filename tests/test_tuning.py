@@ -237,6 +237,27 @@ def test_where_nothing_is_known_a_gpu_gets_the_last_cuda_variant_that_takes_ever
     assert picking.usual(softmax, "cpu")[0].name == "eager"
 
 
+def test_a_when_that_can_not_tell_from_scalars_takes_nothing():
+    op = assay.Op(
+        "by_scalars",
+        lambda x, k: x * k,
+        lambda make, n, k: (make.normal(n), k),
+        cases=[dict(n=8, k=2)],
+    )
+    op.launcher("triton")(lambda y, x, k: None)
+    for name, when in {
+        "divides": lambda k: 128 % k == 0 or "no power of two",
+        "of_size": lambda n, k: True,
+        "of_all": lambda **values: True,
+    }.items():
+        op.launcher(f"cuda/{name}", source="__global__ void f() {}\n", when=when)(
+            lambda k, y, x: None
+        )
+    usual = {k: picking.usual(op, "cuda", {"k": k})[0].name for k in (2, 3, 0)}
+    assert usual == {2: "cuda/divides", 3: "triton", 0: "triton"}
+    assert picking.usual(op, "cuda")[0].name == "triton"
+
+
 def test_the_library_is_a_package_of_functions() -> None:
     x = torch.randn(5, 7, requires_grad=True)
     y = assay.ops.softmax(x)

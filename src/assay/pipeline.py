@@ -166,7 +166,8 @@ class _Loop:
         self.progress.step(f"{self.op.name}: hostile inputs", 0, 1)
         cases = [c.case for c in self.op.cases]
         made, unasked = [], []
-        for one in oracle.zoo(cases, _near(self.variants), self.conditions.seed):
+        asked = [variant.name for variant in self.asked]
+        for one in oracle.zoo(cases, _near(self.variants), self.conditions.seed, asked):
             case = msgspec.convert(one.get("case") or one["facts"]["case"], Case)
             if self.only and case.zoo != self.only:
                 continue

@@ -16,13 +16,14 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from ..errors import NotSupported, OpError
-from ..inputs import dtype_name, inputs_of
+from ..inputs import dtype_name
 from ..op import Op
 from .autograd import Rules, register_gradient
 from .casting import RULES, register_autocast
 from .direct import ELSEWHERE, Direct
+from .dtypes import named
 from .picking import TUNED
-from .running import Runner, dtypes_of, shapes
+from .running import Runner, shapes
 
 NAMESPACE = "assay"
 _KEPT: list[torch.library.Library] = []
@@ -109,7 +110,8 @@ def torch_op(
     gradient: which of the Op's gradients, if it has several.
     autocast: under torch.autocast, floating-point inputs become the "widest" dtype among them,
         "float32", or autocast's "lower" one.
-    dtypes: those it takes; default those of the Op's cases, which a check has judged.
+    dtypes: further ones, beside those of the Op's cases, which a check has judged: each may stand
+        for one of its kind.
     name: in torch's registry; default the Op's, with a number if that is taken.
 
     Inputs and gradients may have any strides: they are made contiguous for a variant that does not
@@ -134,9 +136,10 @@ def torch_op(
                 f"of {there}"
             )
         backward = first
-    wanted = tuple(dtypes) or dtypes_of(op)
-    made = _gradient_op(grad, backward, cpu, wanted) if grad is not None else None
-    return _define(op, Runner(op, forward, cpu, wanted), made, autocast, name or op.name)
+    more = tuple(dtypes)
+    # A gradient may be judged in fewer dtypes than its forward, whose x it gets all the same.
+    made = _gradient_op(grad, backward, cpu, (*more, *named(op))) if grad is not None else None
+    return _define(op, Runner(op, forward, cpu, more), made, autocast, name or op.name)
 
 
 def _gradient_op(grad: Op, backward: str, cpu: str, dtypes: tuple[str, ...]) -> TorchOp:
@@ -162,10 +165,10 @@ def _gradient_of(op: Op, wanted: Op | None) -> Op | None:
 
 
 def _define(op: Op, runner: Runner, grad: TorchOp | None, autocast: str, name: str) -> TorchOp:
-    sample = inputs_of(op, op.cases[0], 0)
+    sample = runner.sample
     names = op.input_names(len(sample))
     mutated = [names.index(n) for n in op.mutates]
-    count = len(shapes(op, list(_metas(sample))))
+    count = len(shapes(op, list(sample)))
     kinds = [_kind(op, n, x) for n, x in zip(names, sample)]
     own = _free(name)
     library = torch.library.Library(NAMESPACE, "FRAGMENT")
@@ -253,10 +256,6 @@ def _free(name: str) -> str:
     found = next(n for n in wanted if n not in _taken)
     _taken.add(found)
     return found
-
-
-def _metas(values: Iterable[Any]) -> Iterable[Any]:
-    return (x.to("meta") if isinstance(x, torch.Tensor) else x for x in values)
 
 
 def _copied(args: tuple[Any, ...], mutated: list[int]) -> list[Any]:

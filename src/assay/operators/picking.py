@@ -38,12 +38,13 @@ Picked = tuple[Variant, dict[str, Scalar]]
 class Picker:
     """The variant and knobs of a call, by device and inputs.
 
-    forward, cpu: `way/name KNOB=value` or `tuned`, for tensors on a GPU and on the CPU. Raises
-    OpError for a variant or knob that there is not.
+    forward, cpu: `way/name KNOB=value` or `tuned`, for tensors on a GPU and on the CPU. told: names
+    of scalar inputs that are the values of a case which have their names. Raises OpError for a
+    variant or knob that there is not.
     """
 
-    def __init__(self, op: Op, forward: str, cpu: str):
-        self.op = op
+    def __init__(self, op: Op, forward: str, cpu: str, told: frozenset[str] = frozenset()):
+        self.op, self._told = op, told
         texts = dict(zip(KINDS, (forward, cpu or forward)))
         self._fixed = {kind: named(op, text) for kind, text in texts.items() if text != TUNED}
         self._kept: dict[str, tuple[Choice, ...]] = {}
@@ -68,12 +69,12 @@ class Picker:
     def _tuned(self, inputs: Sequence[Any], device: torch.device) -> tuple[Picked, str]:
         choice, same = lookup.nearest(self._choices(device), [_form(x) for x in inputs])
         names = self.op.input_names(len(inputs))
-        scalars = {n: x for n, x in zip(names, inputs) if not isinstance(x, torch.Tensor)}
+        scalars = {n: x for n, x in zip(names, inputs) if n in self._told}
         if choice is None:
             why = f"the usual one: nothing like it is tuned on {device}"
             return usual(self.op, device.type, scalars), why
         variant = find_variant(self.op, choice.variant, dynamic=True)
-        if variant.when is not None and not same:
+        if not same and not takes(variant, scalars):
             why = f"the usual one: {choice.variant} is fastest on {choice.case.label} alone"
             return usual(self.op, device.type, scalars), why
         return (variant, dict(choice.knobs)), f"tuned on {choice.case.label}"
@@ -102,7 +103,7 @@ def usual(op: Op, kind: str, scalars: Mapping[str, Any] | None = None) -> Picked
     eager = find_variant(op, "eager", dynamic=True)
     if kind == "cpu":
         return eager, {}
-    there = [v for v in op.variants if v.way in ("triton", "cuda") and _takes(v, scalars or {})]
+    there = [v for v in op.variants if v.way in ("triton", "cuda") and takes(v, scalars or {})]
     there.sort(key=lambda variant: variant.way == "cuda")  # stable: the last of each stays last
     if not there:
         return eager, {}
@@ -110,13 +111,19 @@ def usual(op: Op, kind: str, scalars: Mapping[str, Any] | None = None) -> Picked
     return chosen, chosen.configurations()[0]
 
 
-def _takes(variant: Variant, scalars: Mapping[str, Any]) -> bool:
+def takes(variant: Variant, scalars: Mapping[str, Any]) -> bool:
     """Whether a variant takes every call, or one with these scalars, as far as they can tell."""
     if variant.when is None:
         return True
-    asked = inspect.signature(variant.when).parameters
-    known = {name: scalars[name] for name in asked if name in scalars}
-    return len(known) == len(asked) and variant.when(**known) is True
+    asked = inspect.signature(variant.when).parameters.values()
+    if any(
+        p.kind is p.VAR_KEYWORD or (p.default is p.empty and p.name not in scalars) for p in asked
+    ):
+        return False
+    try:
+        return variant.when(**{p.name: scalars[p.name] for p in asked if p.name in scalars}) is True
+    except Exception:  # noqa: BLE001 - made for declared cases, and no call has to be one
+        return False
 
 
 def named(op: Op, text: str) -> Picked:

@@ -12,10 +12,11 @@ import torch
 from .. import ways
 from ..build import Kernel, Specs, build
 from ..errors import NotSupported, OpError
-from ..inputs import dtype_name, dtype_of, inputs_of, to_meta
+from ..inputs import inputs_of, to_meta
 from ..op import Op, Variant
 from ..shapes import misfit
 from ..types import Case, Scalar
+from .dtypes import Known
 from .picking import KINDS, Picker
 from .replay import Packed, Replay, recorded
 
@@ -43,16 +44,18 @@ class Runner:
     """Runs an Op: `run(inputs)` gives all outputs, those of changed inputs first.
 
     forward, cpu: `way/name KNOB=value` or `tuned`, for tensors on a GPU and on the CPU; cpu empty:
-    the same.
+    the same. dtypes: those that may stand for one of a case: see dtypes.py.
     Raises OpError for a variant or knob that there is not.
     """
 
     def __init__(self, op: Op, forward: str, cpu: str, dtypes: tuple[str, ...]):
-        self.op, self.dtypes = op, dtypes
-        self.picker = Picker(op, forward, cpu)
+        self.op = op
+        made = inputs_of(op, op.cases[0], 0)
+        self.sample = [to_meta(x) for x in made]
+        """The inputs of the Op's first case, tensors without values."""
+        self._dtypes = Known(op, self.sample, dtypes)
+        self.picker = Picker(op, forward, cpu, _sizes(op, self.sample))
         self._names: list[str] = []
-        self._sample: list[torch.dtype | None] = []
-        """Dtypes of the inputs of a case."""
         self._refused: dict[str, str] = {}
         self._kernels: dict[Any, Kernel] = {}
         self._planned: dict[Any, _Planned] = {}
@@ -150,7 +153,8 @@ class Runner:
                     f"{self.op.name}: {first} is on {one.device} and {name} on {x.device}; "
                     "move them to one device"
                 )
-        self._known_dtypes(inputs)
+        if refused := self._dtypes.refusal(self._names, inputs):
+            raise NotSupported(f"{self.op.name}: {refused}")
         wrong = misfit(self.op.shapes, {name: x.shape for name, x in tensors})
         if wrong:
             raise NotSupported(f"{self.op.name}: {wrong}; reshape or expand it")
@@ -162,41 +166,6 @@ class Runner:
         if self._refused[place]:
             raise NotSupported(self._refused[place])
         return one.device
-
-    def _known_dtypes(self, inputs: list[Any]) -> None:
-        """Raises NotSupported for a dtype that no case has there, and for dtypes side by side that
-        a case has not so: a kernel of one type would misread the others."""
-        if not self._sample:
-            made = inputs_of(self.op, self.op.cases[0], 0)
-            self._sample = [x.dtype if isinstance(x, torch.Tensor) else None for x in made]
-        first: dict[torch.dtype | None, tuple[str, str]] = {}
-        for name, x, sample in zip(self._names, inputs, self._sample):
-            if not isinstance(x, torch.Tensor) or sample is None:
-                continue
-            dtype, there = dtype_name(x.dtype), self._taken(sample)
-            if dtype not in there:
-                raise NotSupported(
-                    f"{self.op.name}: {name} is {dtype}, which none of its cases covers (they have "
-                    f"{', '.join(there)}), so that no check speaks for it; add a case, or say "
-                    "torch_op(..., dtypes=...)"
-                )
-            other, one = first.setdefault(sample, (name, dtype))
-            if one != dtype:
-                raise NotSupported(
-                    f"{self.op.name}: {other} is {one} and {name} {dtype}, which none of its cases "
-                    "mixes; convert one"
-                )
-
-    def _taken(self, sample: torch.dtype) -> tuple[str, ...]:
-        """The dtypes for an input that has this one in a case: those that are taken, where cases
-        name it as theirs; else, as for the places of targets, its own, and what else is taken of
-        its kind."""
-        if dtype_name(sample) in dtypes_of(self.op):
-            return self.dtypes
-        alike = [
-            d for d in self.dtypes if dtype_of(d).is_floating_point == sample.is_floating_point
-        ]
-        return tuple(dict.fromkeys((dtype_name(sample), *alike)))
 
     def _refusal(self, device: torch.device) -> str:
         variant = self.picker.some(device.type)
@@ -241,10 +210,11 @@ class Runner:
         return self._kernels[key]
 
 
-def dtypes_of(op: Op) -> tuple[str, ...]:
-    """The dtypes that an Op's cases name."""
-    found = [str(v) for c in op.cases for n, v in c.values.items() if "dtype" in n]
-    return tuple(dict.fromkeys(found))
+def _sizes(op: Op, sample: list[Any]) -> frozenset[str]:
+    """Scalar inputs that are the values of a case which have their names."""
+    values, names = op.cases[0].values, op.input_names(len(sample))
+    scalars = [(n, x) for n, x in zip(names, sample) if not isinstance(x, torch.Tensor)]
+    return frozenset(n for n, x in scalars if n in values and values[n] == x)
 
 
 def shapes(op: Op, inputs: list[Any]) -> list[torch.Tensor]:

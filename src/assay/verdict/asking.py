@@ -108,10 +108,14 @@ class Oracle:
             self._specs[key] = answer["specs"]
         return self._specs[key]
 
-    def zoo(self, cases: list[Case], near: list[int], seed: int) -> list[dict[str, Any]]:
-        """The hostile cases made of these: {facts} each, or {case, why} where one asks nothing."""
+    def zoo(
+        self, cases: list[Case], near: list[int], seed: int, asked: list[str]
+    ) -> list[dict[str, Any]]:
+        """The hostile cases made of these for variants of these names: {facts} each, or {case, why}
+        where one asks nothing."""
         raw = [msgspec.to_builtins(case) for case in cases]
-        made: list[dict[str, Any]] = self.ask(do="zoo", cases=raw, near=near, seed=seed)["zoo"]
+        made: list[dict[str, Any]]
+        made = self.ask(do="zoo", cases=raw, near=near, seed=seed, asked=asked)["zoo"]
         return made
 
     def strengths(self, cases: list[Case], seed: int) -> list[Strength]:

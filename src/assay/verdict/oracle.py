@@ -95,7 +95,8 @@ class Oracle:
             return {"strengths": msgspec.to_builtins(found)}
         if message["do"] == "zoo":
             cases = [msgspec.convert(c, Case) for c in message["cases"]]
-            return {"zoo": self.zoo(cases, tuple(message["near"]), message["seed"])}
+            near, asked = tuple(message["near"]), message["asked"]
+            return {"zoo": self.zoo(cases, near, message["seed"], asked)}
         if message["do"] == "specs":
             case = msgspec.convert(message["case"], Case)
             specs = self._specs.get((case.label, case.seed, message["seed"]))
@@ -216,10 +217,12 @@ class Oracle:
                 return not_waiting(run) or said
         return Verdict(word="right", findings=("judged by the Op's own accept",))
 
-    def zoo(self, cases: list[Case], near: tuple[int, ...], seed: int) -> list[dict[str, Any]]:
+    def zoo(
+        self, cases: list[Case], near: tuple[int, ...], seed: int, asked: list[str]
+    ) -> list[dict[str, Any]]:
         """{facts} of every hostile case made of these, or {case, why} of one that asks nothing."""
         variants, found = variant_facts(self.op), []
-        for one in hostile(self.op, cases, near, seed):
+        for one in hostile(self.op, cases, near, seed, asked):
             try:
                 facts = case_facts(
                     self.op, one.case, variants, strided=one.strided, grid=one.grid, of=one.of

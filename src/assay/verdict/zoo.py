@@ -2,16 +2,16 @@
 
 For each dtype (and whatever else is no size) one declared case of moderate size is the base. Of it
 come other sizes, one at a time, and for each input other values and layouts (hostile.py). A
-variant that is not meant for the base gets those values and layouts on the smallest declared sizes
-that it is meant for, in each dtype. A case is only asked if the Op itself can answer it: if its
-inputs and reference take it and, where it has other values, if eager PyTorch in the same dtype is
-right there. So no kernel is asked for more than PyTorch gives.
+variant that is not meant for the base gets those values and layouts on the smallest sizes that it
+is meant for among the declared ones, of which all but one may be clipped. A case is only asked if
+the Op itself can answer it: if its inputs and reference take it and, where it has other values, if
+eager PyTorch in the same dtype is right there. So no kernel is asked for more than PyTorch gives.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,6 +36,9 @@ SMALL, MODERATE, MOST = 64, 1 << 16, 1 << 22
 """Elements: a base has more than the first and at most the second; no case has more than MOST."""
 CLIP = 96
 """A size of the base where every declared case is larger than moderate."""
+OWN_CLIP, OWN_MOST, OWN_BASES = 8, 1 << 20, 3
+"""Of cases for variants that are not meant for the base: what all sizes but one are clipped to, how
+many elements there are at most, and how many such cases a dtype has."""
 
 
 @dataclass(frozen=True)
@@ -53,29 +56,41 @@ class Hostile:
     """Variants that are not meant for the base, whose case this is; empty for everybody's."""
 
 
-def hostile(op: Op, declared: list[Case], near: tuple[int, ...], seed: int) -> Iterator[Hostile]:
-    """Every case that the zoo has for these. near: sizes of blocks, to be exceeded by one."""
+def hostile(
+    op: Op,
+    declared: list[Case],
+    near: tuple[int, ...],
+    seed: int,
+    asked: Collection[str] | None = None,
+) -> Iterator[Hostile]:
+    """Every case that the zoo has for these. near: sizes of blocks, to be exceeded by one; asked:
+    names of the variants that it is for, by default all."""
     groups: dict[tuple[tuple[str, Scalar], ...], list[Case]] = {}
     sizes = size_names(op, declared[0], seed)
     for case in declared:
         rest = tuple((n, v) for n, v in case.values.items() if n not in sizes)
         groups.setdefault(rest, []).append(case)
+    variants = [v for v in op.variants if asked is None or v.name in asked]
     for rest, cases in groups.items():
         base, inputs = _base(op, cases, sizes, seed)
         yield from _sizes(op, base, sizes, near, inputs, seed)
         yield from _twists(op, base, inputs)
-        left = [variant for variant in op.variants if not _takes(op, variant, base)]
+        left = [variant for variant in variants if not _meant(op, variant, base)]
         for own, of in _own_bases(op, left, declared, dict(rest), sizes, seed):
             for one in _twists(op, own, inputs_of(op, own, seed)):
                 yield replace(one, of=of)
 
 
-def _takes(op: Op, variant: Variant, case: Case) -> bool:
-    """Whether a variant is meant for a case, with some of its knobs."""
+def _meant(op: Op, variant: Variant, case: Case) -> bool:
+    """Whether a variant is meant for a case that the Op promises, with some of its knobs."""
     if variant.when is None:
         return True
     every = ({**case.values, **knobs} for knobs in variant.configurations())
-    return any(call_with(variant.when, values, f"{op.name}: when") is True for values in every)
+    try:
+        took = any(call_with(variant.when, values, f"{op.name}: when") is True for values in every)
+        return took and not supported(op, case)
+    except Exception:  # noqa: BLE001 - of sizes that nobody declared; of declared ones it is told
+        return False
 
 
 def _own_bases(
@@ -86,17 +101,22 @@ def _own_bases(
     sizes: list[str],
     seed: int,
 ) -> Iterator[tuple[Case, tuple[str, ...]]]:
-    """Cases that variants are meant for, of the sizes of declared ones, the smallest first, with
-    the rest as it is asked for; and whose each is. A variant that takes none of them has none."""
-    of_rest = (Case({**case.values, **rest}, case.seed) for case in declared)
-    for case in sorted(of_rest, key=lambda case: _product(case, sizes)):
-        of = tuple(variant.name for variant in variants if _takes(op, variant, case))
-        if not of or supported(op, case):
+    """Cases that variants are meant for, of declared sizes or with all but one of them clipped, the
+    smallest first; and whose each is. A variant that takes none has none."""
+    made = [{**case.values, **rest} for case in declared]
+    for values in tuple(made):
+        clipped = {name: min(int(values[name]), OWN_CLIP) for name in sizes}
+        made += [{**values, **clipped, name: values[name]} for name in sizes]
+    found = {case.label: case for case in (Case(values, declared[0].seed) for values in made)}
+    bases = 0
+    for case in sorted(found.values(), key=lambda case: _product(case, sizes)):
+        if not variants or bases == OWN_BASES or _product(case, sizes) > OWN_MOST:
+            return
+        of = tuple(variant.name for variant in variants if _meant(op, variant, case))
+        inputs = _changed(op, case, {}, seed) if of else None
+        if inputs is None or not SMALL < _elements(op, case, inputs) <= OWN_MOST:
             continue
-        inputs = _changed(op, case, {}, seed)
-        if inputs is None or _elements(op, case, inputs) > MOST:
-            continue
-        variants = [variant for variant in variants if variant.name not in of]
+        variants, bases = [v for v in variants if v.name not in of], bases + 1
         yield case, of
 
 
