@@ -16,7 +16,7 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from ..errors import NotSupported, OpError
-from ..inputs import dtype_name
+from ..inputs import dtype_name, dtype_of
 from ..op import Op
 from .autograd import Rules, register_gradient
 from .casting import RULES, register_autocast
@@ -136,7 +136,7 @@ def torch_op(
                 f"of {there}"
             )
         backward = first
-    more = tuple(dtypes)
+    more = tuple(dtype_name(dtype_of(each)) for each in dtypes)
     # A gradient may be judged in fewer dtypes than its forward, whose x it gets all the same.
     made = _gradient_op(grad, backward, cpu, (*more, *named(op))) if grad is not None else None
     return _define(op, Runner(op, forward, cpu, more), made, autocast, name or op.name)

@@ -48,16 +48,11 @@ class Known:
         changed = {(a, k) for a, k in places if a != k}
         if any(a not in {b for b, _ in places} for a in others):
             return False  # where this case has no tensor, one of a dtype that it has nowhere
-        if not changed:
-            return True
-        if len(changed) > 1:
-            return False
+        if len(changed) != 1:
+            return not changed
         [(new, old)] = changed
-        alike = new is not None and old is not None
-        alike = alike and new.is_floating_point == old.is_floating_point
-        return (
-            alike and dtype_name(new) in self.more and all(a == new for a, k in places if k == old)
-        )
+        put = new.is_floating_point == old.is_floating_point and dtype_name(new) in self.more
+        return put and all(a == new for a, k in places if k == old)
 
     def _told(self, names: Sequence[str], asked: Dtypes) -> str:
         """The first input whose dtype no case has there; else the first two that none has so."""
