@@ -129,7 +129,7 @@ def elements() -> tuple[Part, ...]:
     return (
         two("polynomial", "elements", terms, (*CHAINS, "numba", "extension")),
         two("polynomial_grad", "elements", terms, (*CHAINS, "extension")),
-        two("square_grad", "elements", sheets, CHAINS),
+        two("square_grad", "elements", sheets, (*CHAINS, "extension")),
         two("scale_bias", "elements", quarters, CHAINS),
         two("sigmoid_scale_bias", "elements", quarters, CHAINS),
         two("vecadd3d", "elements", boxes, ("cuda/flat", "cuda/grid_3d", "triton")),

@@ -205,10 +205,15 @@ def test_an_extension_keeps_the_contract_with_a_backward_of_its_own() -> None:
 
 @pytest.mark.gallery
 @pytest.mark.timeout(300)
-def test_an_extension_keeps_the_contract_with_the_backward_of_another_way() -> None:
-    f = assay.torch_op(square, "extension", backward="cpp")
+@pytest.mark.parametrize("backward", ["extension", "cpp"])
+def test_an_extension_keeps_the_contract_with_its_backward_and_that_of_another_way(
+    backward: str,
+) -> None:
+    f = assay.torch_op(square, "extension", backward=backward)
     x = torch.randn(7, 33)
     assert f.serves(x) == "extension, named"
+    assert f.gradient is not None
+    assert f.gradient.serves(x, x) == f"{backward}, named"
     contract(f, x, absent={"gradient of one input"})
 
 

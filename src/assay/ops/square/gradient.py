@@ -44,3 +44,8 @@ def by_cpp(k, dx, dy, x):
 @square_grad.launcher("cuda/vectorised", source="square_grad.cu", knobs={"UNROLL": [1, 2]})
 def by_cuda_vectorised(k, dx, dy, x, UNROLL):
     pointwise.cuda_vectorised(k, "SquareGrad", dx, dy, x, unroll=UNROLL)
+
+
+@square_grad.launcher("extension", source="square_extension.cpp")
+def by_extension(k, dx, dy, x):
+    k.square_grad_out(dx, dy, x)
