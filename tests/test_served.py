@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -12,19 +13,26 @@ import torch
 import assay
 from assay.inputs import inputs_of
 from assay.operators import picking
-from assay.target import library
+from assay.target import library, load_op, parse
 
 
-def smallest(name: str, least: int = 1) -> tuple[Any, tuple[Any, ...]]:
+def smallest(name: str, least: int = 1, dtype: str = "float32") -> tuple[Any, tuple[Any, ...]]:
     """An operator, and the inputs of its smallest case of at least so many elements."""
     served = getattr(assay.ops, name)
 
     def size(case: Any) -> int:
         return math.prod(v for v in case.values.values() if type(v) is int)
 
-    floats = [c for c in served.op.cases if c.values.get("dtype", "float32") == "float32"]
+    floats = [c for c in served.op.cases if c.values.get("dtype", dtype) == dtype]
     case = min((c for c in floats or served.op.cases if size(c) >= least), key=size)
     return served, inputs_of(served.op, case, 7)
+
+
+def of_two_bytes(*dtypes: str) -> list[tuple[str, str]]:
+    """Operators with one of those of their dtypes."""
+    pairs = itertools.product(library(), dtypes)
+    cases = {name: [c.values for c in load_op(parse(name), name).cases] for name in library()}
+    return [(name, d) for name, d in pairs if any(v.get("dtype") == d for v in cases[name])]
 
 
 @pytest.mark.parametrize("name", library())
@@ -83,11 +91,21 @@ def test_it_keeps_the_contract_of_operators(name: str) -> None:
     keeps_the_contract(served, inputs)
 
 
+@pytest.mark.full
+@pytest.mark.parametrize(("name", "dtype"), of_two_bytes("bfloat16"))
+def test_it_keeps_the_contract_in_two_bytes_an_element(name: str, dtype: str) -> None:
+    served, inputs = smallest(name, 64, dtype)
+    keeps_the_contract(served, inputs)
+
+
 @pytest.mark.gpu
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", library())
-def test_on_a_gpu_its_kernels_keep_the_contract(name: str) -> None:
-    served, inputs = smallest(name, least=64)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [*((name, "float32") for name in library()), *of_two_bytes("bfloat16", "float16")],
+)
+def test_on_a_gpu_its_kernels_keep_the_contract(name: str, dtype: str) -> None:
+    served, inputs = smallest(name, 64, dtype)
     moved = [x.cuda() if isinstance(x, torch.Tensor) else x for x in inputs]
     assert served.serves(*moved).startswith(("cuda", "triton"))
     keeps_the_contract(served, moved)
