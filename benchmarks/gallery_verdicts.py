@@ -244,10 +244,10 @@ def counted(path: Path) -> dict[Asked, Words]:
             rows[row.op, row.label, row.case.label] = row
     whole = ended(path)
     for row in rows.values():
-        hostile = bool(row.case.zoo)
-        if (row.op, PARTS[hostile and row.way in ("eager", "compiled")]) not in whole:
+        inputs = "hostile" if row.case.zoo else "declared"
+        part = "torch" if row.case.zoo and row.way in ("eager", "compiled") else "own"
+        if (row.op, part) not in whole:
             continue
-        inputs = "hostile" if hostile else "declared"
         key = row.op, row.label, str(row.case.values.get("dtype", "")), inputs
         one = known.setdefault(key, {}).setdefault(row.word, {"cases": 0})
         one["cases"] += 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,12 +18,9 @@ from assay.target import library, load_op, parse
 def smallest(name: str, least: int = 1, dtype: str = "float32") -> tuple[Any, tuple[Any, ...]]:
     """An operator, and the inputs of its smallest case of at least so many elements."""
     served = getattr(assay.ops, name)
-
-    def size(case: Any) -> int:
-        return math.prod(v for v in case.values.values() if type(v) is int)
-
     floats = [c for c in served.op.cases if c.values.get("dtype", dtype) == dtype]
-    case = min((c for c in floats or served.op.cases if size(c) >= least), key=size)
+    large = [c for c in floats or served.op.cases if c.size >= least]
+    case = min(large, key=lambda one: one.size)
     return served, inputs_of(served.op, case, 7)
 
 

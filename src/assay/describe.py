@@ -155,6 +155,16 @@ def label(name: str, knobs: dict[str, Scalar]) -> str:
     return " ".join([name, *(f"{k}={v}" for k, v in knobs.items())])
 
 
+def left_out(op: Op, variant: Variant, case: Case, knobs: dict[str, Scalar]) -> str:
+    """Why a variant with these of its knobs is not meant for a case; empty if it is."""
+    if variant.when is None:
+        return ""
+    answer = call_with(variant.when, {**case.values, **knobs}, f"{op.name}: when")
+    if answer is True:
+        return ""
+    return answer if isinstance(answer, str) else "its `when` leaves this case out"
+
+
 def case_facts(
     op: Op,
     case: Case,
@@ -168,12 +178,9 @@ def case_facts(
     skip = {}
     for said, variant in zip(variants, op.variants):
         for knobs in said.configurations:
-            if variant.when is None:
-                continue
             own = {k: v for k, v in knobs.items() if k in variant.knobs}
-            answer = call_with(variant.when, {**case.values, **own}, f"{op.name}: when")
-            if answer is not True:
-                why = answer if isinstance(answer, str) else "its `when` leaves this case out"
+            why = left_out(op, variant, case, own)
+            if why:
                 skip[label(variant.name, knobs)] = why
     return CaseFacts(
         case=case,

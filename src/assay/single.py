@@ -70,7 +70,7 @@ def pick(
         if why:
             reasons.append(f"{said.case.label}: {why}")
             continue
-        size = _size(said.case)
+        size = said.case.size
         down = most >= size or size < least
         sizes[(size < least or size > most > 0, -size if down else size, number)] = said.case
     if not sizes:
@@ -100,11 +100,6 @@ def _knobs(op: Op, variant: Variant, given: dict[str, Scalar]) -> dict[str, Scal
             return knobs
     listed = "; ".join(label("", knobs).strip() for knobs in every[:8])
     raise OpError(f"{op.name}: {variant.name} has no such knobs; there are: {listed or 'none'}")
-
-
-def _size(case: Case) -> int:
-    """How large a case is, without making its inputs: the product of its integers."""
-    return math.prod(v for v in case.values.values() if type(v) is int)
 
 
 @dataclass(frozen=True)

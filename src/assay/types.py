@@ -5,6 +5,7 @@ Units are base units: seconds, bytes, hertz. A field that could not be known is 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
@@ -73,6 +74,11 @@ class Case(msgspec.Struct, frozen=True):
         """The values as a command line takes them: `n=4096 dtype=float32`."""
         said = [f"{name}={value}" for name, value in self.values.items()]
         return " ".join([*said, *([f"zoo={self.zoo}"] if self.zoo else [])])
+
+    @property
+    def size(self) -> int:
+        """How large it is, without making its inputs: the product of its integers."""
+        return math.prod(value for value in self.values.values() if type(value) is int)
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ import msgspec
 from ..cases import parse_values
 from ..describe import OpFacts, label
 from ..errors import AssayError, NotRun
-from ..explain.gathering import only_op, size
+from ..explain.gathering import only_op
 from ..inside.profiling.launched import Launched, choices, launched, text
 from ..inside.profiling.timeline import Schedule, recorded
 from ..inside.reading.trace import read_trace
@@ -75,7 +75,7 @@ def _cases(
     }
     cases = [c for c in op.cases if not c.unsupported and not c.case.zoo]
     if not sweep:
-        cases = [max(cases, key=lambda c: size(c.case))] if cases else []
+        cases = [max(cases, key=lambda c: c.case.size)] if cases else []
     return [(dict(c.case.values), [n for n in names if first[n] not in c.skip]) for c in cases]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,7 +51,7 @@ def chosen(session: Session, target: Target, variant: str, values: dict[str, Sca
     takes = [c for c in op.cases if not c.unsupported and not c.case.zoo and first not in c.skip]
     if not takes:
         raise AssayError(f"{op.name}: {one.name} takes no such case")
-    case = max(takes, key=lambda c: size(c.case))
+    case = max(takes, key=lambda c: c.case.size)
     return Wanted(op, " ".join([one.name, *given]), one.way, one.precision, case)
 
 
@@ -62,11 +61,6 @@ def only_op(ops: list[OpFacts], target: Target) -> OpFacts:
         names = ", ".join(op.name for op in ops)
         raise AssayError(f"{target.text}: it holds {names}; name one: {target.text}:{ops[0].name}")
     return ops[0]
-
-
-def size(case: Case) -> int:
-    """The product of its integers."""
-    return math.prod(v for v in case.values.values() if type(v) is int)
 
 
 def facts_of(session: Session, target: Target, wanted: Wanted, card: Card) -> Facts:
@@ -149,7 +143,7 @@ def _same(one: dict[str, Scalar], other: dict[str, Scalar]) -> dict[str, Scalar]
 
 
 def _work(values: dict[str, Scalar]) -> int:
-    return max(1, size(Case(values=values)))
+    return max(1, Case(values=values).size)
 
 
 def smaller(values: dict[str, Scalar], most: int) -> dict[str, Scalar]:
@@ -157,7 +151,7 @@ def smaller(values: dict[str, Scalar], most: int) -> dict[str, Scalar]:
     then the largest, so that what is aligned stays aligned and rows stay long."""
     made = dict(values)
     whole = [name for name, value in made.items() if type(value) is int]
-    while size(Case(values=made)) > most:
+    while Case(values=made).size > most:
         even = [name for name in whole if int(made[name]) > 1 and int(made[name]) % 2 == 0]
         if not even:
             break

@@ -7,7 +7,6 @@ is put for another throughout, which `torch_op(..., dtypes=)` allows.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -90,23 +89,14 @@ def named(op: Op) -> tuple[str, ...]:
 def _of_cases(op: Op) -> Iterator[Dtypes]:
     """Of the smallest case of each kind: those that differ in numbers alone have the same."""
     kinds: dict[tuple[Any, ...], Case] = {}
-    for case in sorted(op.cases, key=_size):
+    for case in sorted(op.cases, key=lambda case: case.size):
         kind = tuple((n, v) for n, v in case.values.items() if _told_apart(v))
         kinds.setdefault(kind, case)
     for case in kinds.values():
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(torch.device("cpu"))  # whatever the caller's is
-            stack.enter_context(torch.no_grad())
-            yield of(inputs_of(op, case, 0))
+        with torch.device("cpu"), torch.no_grad():  # whatever the caller's is
+            made = of(inputs_of(op, case, 0))
+        yield made
 
 
 def _told_apart(value: Any) -> bool:
     return isinstance(value, (bool, str)) or value is None
-
-
-def _size(case: Case) -> int:
-    """The product of a case's integers."""
-    total = 1
-    for value in case.values.values():
-        total *= max(1, value) if isinstance(value, int) and not isinstance(value, bool) else 1
-    return total

@@ -23,7 +23,7 @@ from ..cases import parse_values
 from ..describe import digest
 from ..errors import OpError
 from ..inputs import dtype_name
-from ..op import Op, Variant
+from ..op import Op, Variant, call_with
 from ..tuning import lookup, store
 from ..tuning.choosing import Choice
 from ..types import Scalar
@@ -116,12 +116,10 @@ def takes(variant: Variant, scalars: Mapping[str, Any]) -> bool:
     if variant.when is None:
         return True
     asked = inspect.signature(variant.when).parameters.values()
-    if any(
-        p.kind is p.VAR_KEYWORD or (p.default is p.empty and p.name not in scalars) for p in asked
-    ):
-        return False
+    if any(p.kind is p.VAR_KEYWORD for p in asked):
+        return False  # it may ask for more than the scalars
     try:
-        return variant.when(**{p.name: scalars[p.name] for p in asked if p.name in scalars}) is True
+        return call_with(variant.when, scalars, f"{variant.name}: when") is True
     except Exception:  # noqa: BLE001 - made for declared cases, and no call has to be one
         return False
 

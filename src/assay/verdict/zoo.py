@@ -17,10 +17,11 @@ from typing import Any
 
 import torch
 
+from ..describe import left_out
 from ..errors import OpError
 from ..hostile import CONTIGUOUS, LAYOUTS, SIZE, VALUES, applies
 from ..inputs import inputs_of
-from ..op import KINDS, Op, Variant, call_with, supported
+from ..op import KINDS, Op, Variant, supported
 from ..types import Case, Scalar
 from .budget import Expected, arithmetic
 from .compare import within
@@ -76,8 +77,8 @@ def hostile(
         yield from _sizes(op, base, sizes, near, inputs, seed)
         yield from _twists(op, base, inputs)
         left = [variant for variant in variants if not _meant(op, variant, base)]
-        for own, of in _own_bases(op, left, declared, dict(rest), sizes, seed):
-            for one in _twists(op, own, inputs_of(op, own, seed)):
+        for own, inputs, of in _own_bases(op, left, declared, dict(rest), sizes, seed):
+            for one in _twists(op, own, inputs):
                 yield replace(one, of=of)
 
 
@@ -85,9 +86,8 @@ def _meant(op: Op, variant: Variant, case: Case) -> bool:
     """Whether a variant is meant for a case that the Op promises, with some of its knobs."""
     if variant.when is None:
         return True
-    every = ({**case.values, **knobs} for knobs in variant.configurations())
     try:
-        took = any(call_with(variant.when, values, f"{op.name}: when") is True for values in every)
+        took = any(not left_out(op, variant, case, knobs) for knobs in variant.configurations())
         return took and not supported(op, case)
     except Exception:  # noqa: BLE001 - of sizes that nobody declared; of declared ones it is told
         return False
@@ -100,9 +100,9 @@ def _own_bases(
     rest: dict[str, Scalar],
     sizes: list[str],
     seed: int,
-) -> Iterator[tuple[Case, tuple[str, ...]]]:
+) -> Iterator[tuple[Case, tuple[Any, ...], tuple[str, ...]]]:
     """Cases that variants are meant for, of declared sizes or with all but one of them clipped, the
-    smallest first; and whose each is. A variant that takes none has none."""
+    smallest first; their inputs, and whose each is. A variant that takes none has none."""
     made = [{**case.values, **rest} for case in declared]
     for values in tuple(made):
         clipped = {name: min(int(values[name]), OWN_CLIP) for name in sizes}
@@ -117,7 +117,7 @@ def _own_bases(
         if inputs is None or not SMALL < _elements(op, case, inputs) <= OWN_MOST:
             continue
         variants, bases = [v for v in variants if v.name not in of], bases + 1
-        yield case, of
+        yield case, inputs, of
 
 
 def size_names(op: Op, case: Case, seed: int) -> list[str]:

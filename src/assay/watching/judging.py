@@ -6,7 +6,6 @@ of `assay bench`: the same runs, the same oracle, the same schedule of timing.
 
 from __future__ import annotations
 
-import math
 import queue
 import threading
 from collections.abc import Callable, Iterator
@@ -379,9 +378,7 @@ class _One:
 def by_size(cases: list[CaseFacts]) -> list[CaseFacts]:
     """The smallest case of the first dtype, then the others as they were declared."""
     dtype = cases[0].case.values.get("dtype")
-    small = min((c for c in cases if c.case.values.get("dtype") == dtype), key=_size)
+    small = min(
+        (c for c in cases if c.case.values.get("dtype") == dtype), key=lambda one: one.case.size
+    )
     return [small, *(c for c in cases if c is not small)]
-
-
-def _size(case: CaseFacts) -> int:
-    return math.prod(v for v in case.case.values.values() if type(v) is int)
