@@ -145,8 +145,8 @@ def elements() -> tuple[Part, ...]:
         two("counters", "elements", slots, ("cuda/privatised", "triton"), ()),
         two("float_counters", "elements", slots, ("cuda/global", "cuda/privatised", "triton"),
             ("float32",)),
-        two("bmm", "elements", matrices, ("cuda/tiled", "triton")),
-        two("bmm_grad", "elements", matrices, ("cuda/tiled", "triton")),
+        two("bmm", "elements", matrices, ("cuda/tiled", "cuda/tensor", "triton")),
+        two("bmm_grad", "elements", matrices, ("cuda/tiled", "cuda/tensor", "triton")),
     )  # fmt: skip
 
 

@@ -74,6 +74,21 @@ def test_scalars_of_a_call_say_which_kernel_is_the_usual_one(
     assert picking.usual(op, "cuda")[0].when is None, "of no call in particular"
 
 
+@pytest.mark.parametrize(
+    ("dtype", "runs"),
+    [("bfloat16", "cuda/tensor"), ("float16", "cuda/tensor"), ("float32", "cuda/tiled")],
+)
+def test_the_dtype_of_a_call_says_which_kernel_is_the_usual_one(dtype: str, runs: str) -> None:
+    kind = getattr(torch, dtype)
+    p, q, dy = (torch.empty(2, *shape, dtype=kind) for shape in ((3, 4), (4, 5), (3, 5)))
+    for op, inputs in ((assay.ops.bmm.op, (p, q)), (assay.ops.bmm.gradient.op, (dy, p, q))):
+        picker = picking.Picker(op, picking.TUNED, "eager")
+        picker._kept["cuda:0"] = ()
+        there = torch.device("cuda:0")
+        assert picker.pick(inputs, there)[0].name == runs
+        assert "the usual one" in picker.why(inputs, there)
+
+
 def test_shapes_say_nothing_of_what_is_usual() -> None:
     """Kernels of long rows are for those who tuned: they can't tell from scalars."""
     assert picking.usual(assay.ops.softmax.op, "cuda", {})[0].name == "cuda/held"

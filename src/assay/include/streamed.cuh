@@ -6,6 +6,7 @@
 // will read itself, so that waiting for its own copies is enough, and no barrier is needed.
 #pragma once
 
+#include "copies.cuh"
 #include "rows.cuh"
 
 namespace assay {
@@ -13,30 +14,6 @@ namespace assay {
 // Blocks that share a multiprocessor: 1,024 threads, so that each has 64 registers.
 template <int THREADS>
 inline constexpr int blocks_of_streamed = 1024 / THREADS;
-
-// 16 bytes from global to shared memory, while the thread goes on; below sm_80 it waits.
-__device__ __forceinline__ void copy_vector(unsigned to, const void* from) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to),
-               "l"(__cvta_generic_to_global(from))
-               : "memory");
-#else
-  *static_cast<uint4*>(__cvta_shared_to_generic(to)) = *static_cast<const uint4*>(from);
-#endif
-}
-// What was sent for since the last call is one group; await_copies<LATER> waits for all groups but
-// the last LATER.
-__device__ __forceinline__ void commit_copies() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-template <int LATER>
-__device__ __forceinline__ void await_copies() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
-#endif
-}
 
 // The `place`-th row in shared memory of all that a block has there.
 template <typename T, int THREADS, int VECS>

@@ -34,7 +34,7 @@ class Known:
         if self._is(asked, self._first):
             return ""
         if not self._all:  # generating inputs takes longer than a call: only where it is needed
-            self._all = tuple(dict.fromkeys((self._first, *_of_cases(self._op))))
+            self._all = tuple(dict.fromkeys((self._first, *(d for _, d in _of_cases(self._op)))))
         if any(self._is(asked, one) for one in self._all):
             return ""
         return self._told(names, asked)
@@ -86,8 +86,19 @@ def named(op: Op) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(found) if hasattr(torch, name))
 
 
-def _of_cases(op: Op) -> Iterator[Dtypes]:
-    """Of the smallest case of each kind: those that differ in numbers alone have the same."""
+def bearer(op: Op) -> int | None:
+    """Which input has the dtype that its case calls `dtype`, in every case; None if none has."""
+    places: set[int] | None = None
+    for case, dtypes in _of_cases(op):
+        told = case.values.get("dtype")
+        here = {i for i, d in enumerate(dtypes) if d is not None and dtype_name(d) == told}
+        places = here if places is None else places & here
+    return min(places, default=None) if places else None
+
+
+def _of_cases(op: Op) -> Iterator[tuple[Case, Dtypes]]:
+    """The smallest case of each kind, and its dtypes: those that differ in numbers alone have the
+    same."""
     kinds: dict[tuple[Any, ...], Case] = {}
     for case in sorted(op.cases, key=lambda case: case.size):
         kind = tuple((n, v) for n, v in case.values.items() if _told_apart(v))
@@ -95,7 +106,7 @@ def _of_cases(op: Op) -> Iterator[Dtypes]:
     for case in kinds.values():
         with torch.device("cpu"), torch.no_grad():  # whatever the caller's is
             made = of(inputs_of(op, case, 0))
-        yield made
+        yield case, made
 
 
 def _told_apart(value: Any) -> bool:

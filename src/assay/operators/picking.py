@@ -2,8 +2,8 @@
 
 `tuned`: the choice that `assay tune` kept for this very card, driver and compilers, of the same
 dtypes and the nearest shapes. Where there is none, and where its variant was edited since: on a GPU
-the last CUDA variant that takes every case, or of whose `when` the scalars of the call say that it
-takes this one; else Triton's, else eager; on the CPU eager.
+the last CUDA variant that takes every case, or of whose `when` the scalars and the dtype of the
+call say that it takes this one; else Triton's, else eager; on the CPU eager.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from ..op import Op, Variant, call_with
 from ..tuning import lookup, store
 from ..tuning.choosing import Choice
 from ..types import Scalar
+from .dtypes import bearer
 
 TUNED = "tuned"
 KINDS = ("cuda", "cpu")
@@ -68,16 +69,27 @@ class Picker:
 
     def _tuned(self, inputs: Sequence[Any], device: torch.device) -> tuple[Picked, str]:
         choice, same = lookup.nearest(self._choices(device), [_form(x) for x in inputs])
-        names = self.op.input_names(len(inputs))
-        scalars = {n: x for n, x in zip(names, inputs) if n in self._told}
         if choice is None:
             why = f"the usual one: nothing like it is tuned on {device}"
-            return usual(self.op, device.type, scalars), why
+            return usual(self.op, device.type, self._values(inputs)), why
         variant = find_variant(self.op, choice.variant, dynamic=True)
-        if not same and not takes(variant, scalars):
+        if not same and not takes(variant, self._values(inputs)):
             why = f"the usual one: {choice.variant} is fastest on {choice.case.label} alone"
-            return usual(self.op, device.type, scalars), why
+            return usual(self.op, device.type, self._values(inputs)), why
         return (variant, dict(choice.knobs)), f"tuned on {choice.case.label}"
+
+    def _values(self, inputs: Sequence[Any]) -> dict[str, Scalar]:
+        """What inputs tell of the values of a case: scalars, and the dtype."""
+        names = self.op.input_names(len(inputs))
+        values = {n: x for n, x in zip(names, inputs) if n in self._told}
+        bearer = None if self._bearer is None else inputs[self._bearer]
+        return values if bearer is None else {**values, "dtype": dtype_name(bearer.dtype)}
+
+    @functools.cached_property
+    def _bearer(self) -> int | None:
+        """Generating inputs of cases takes longer than a call: only where a variant asks."""
+        asks = any("dtype" in _asked(v) for v in self.op.variants)
+        return bearer(self.op) if asks else None
 
     def _choices(self, device: torch.device) -> tuple[Choice, ...]:
         """What was tuned of this Op on a device, as far as its variants are what they were."""
@@ -98,12 +110,12 @@ def this_machine() -> Any:
     return machine.describe()
 
 
-def usual(op: Op, kind: str, scalars: Mapping[str, Any] | None = None) -> Picked:
-    """What runs on a kind of device of which nothing is known, for a call with these scalars."""
+def usual(op: Op, kind: str, values: Mapping[str, Any] | None = None) -> Picked:
+    """What runs on a kind of device of which nothing is known, for a call of these values."""
     eager = find_variant(op, "eager", dynamic=True)
     if kind == "cpu":
         return eager, {}
-    there = [v for v in op.variants if v.way in ("triton", "cuda") and takes(v, scalars or {})]
+    there = [v for v in op.variants if v.way in ("triton", "cuda") and takes(v, values or {})]
     there.sort(key=lambda variant: variant.way == "cuda")  # stable: the last of each stays last
     if not there:
         return eager, {}
@@ -111,17 +123,21 @@ def usual(op: Op, kind: str, scalars: Mapping[str, Any] | None = None) -> Picked
     return chosen, chosen.configurations()[0]
 
 
-def takes(variant: Variant, scalars: Mapping[str, Any]) -> bool:
-    """Whether a variant takes every call, or one with these scalars, as far as they can tell."""
+def takes(variant: Variant, values: Mapping[str, Any]) -> bool:
+    """Whether a variant takes every call, or one that tells these values, as far as they say."""
     if variant.when is None:
         return True
-    asked = inspect.signature(variant.when).parameters.values()
-    if any(p.kind is p.VAR_KEYWORD for p in asked):
-        return False  # it may ask for more than the scalars
+    if any(p.kind is p.VAR_KEYWORD for p in _asked(variant).values()):
+        return False  # it may ask for more than what is told
     try:
-        return call_with(variant.when, scalars, f"{variant.name}: when") is True
+        return call_with(variant.when, values, f"{variant.name}: when") is True
     except Exception:  # noqa: BLE001 - made for declared cases, and no call has to be one
         return False
+
+
+def _asked(variant: Variant) -> Mapping[str, inspect.Parameter]:
+    """What `when` asks for, by name."""
+    return inspect.signature(variant.when).parameters if variant.when is not None else {}
 
 
 def named(op: Op, text: str) -> Picked:

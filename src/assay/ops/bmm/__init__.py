@@ -4,12 +4,13 @@ The notes' grid with the batch in z. cuda/naive has a thread for an element of y
 of p and a column of q. cuda/tiled reads each tile of p and q once into shared memory for up to
 128 x 128 elements of y, of which a thread has 8 x 8 in registers: every number loaded from shared
 memory is used eight times (four in small tiles, of 64 x 64). Products are added in float32 (float64
-for float64): IEEE float32, not tf32. Tensor cores have the products of 16-bit dtypes in `triton`
-alone.
+for float64): IEEE float32, not tf32. cuda/tensor gives products of 16-bit dtypes to tensor cores,
+as `triton` does; below sm_80, which lack the instruction, it adds them as cuda/tiled.
 """
 
 import torch
 
+from assay import hardware
 from assay.inputs import dtype_of
 from assay.op import Op
 
@@ -112,6 +113,44 @@ def gradient_by_cuda(kernels, dp, dq, dy, p, q):
     n = q.shape[2]
     tiled(kernels, dp, dy, q, m, k, n, turned="q")
     tiled(kernels, dq, p, dy, k, n, m, turned="p")
+
+
+DEPTH, STAGES, PAD = 32, 3, 8
+"""Of tiles for tensor cores: how deep, how many at once in shared memory, and by how many elements
+a row of them is longer there."""
+
+
+def sixteen_bits(dtype):
+    """Where tensor cores take products as they are: for `when`."""
+    return dtype_of(dtype).itemsize == 2 or "meant for 2 bytes an element: tensor cores"
+
+
+def by_tensor_cores(kernels, y, p, q, m, n, k, turned=""):
+    """As `tiled`, of 16-bit dtypes, by tensor cores."""
+    if hardware.capability(kernels.arch) < 80:
+        tiled(kernels, y, p, q, m, n, k, turned)
+    elif y.numel():
+        side, warp = (LARGE, 64) if fills(y) else (64, 32)
+        flags = "".join(f", {'true' if one == turned else 'false'}" for one in "pq")
+        kernel = kernels[f"bmm_tensor<{kernels.type(p)}, {side}, {warp}, {DEPTH}, {STAGES}{flags}>"]
+        along, across = side * (DEPTH + PAD), DEPTH * (side + PAD)
+        elements = (across if turned == "p" else along) + (along if turned == "q" else across)
+        grid = (blocks(n, side), blocks(m, side), y.shape[0])
+        block = side // warp * (side // 32) * 32
+        kernel(grid=grid, block=block, shared=STAGES * elements * 2)(y, p, q, m, n, k)
+
+
+@bmm.launcher("cuda/tensor", source="bmm.cu", when=sixteen_bits)
+def by_cuda_tensor(kernels, y, p, q):
+    by_tensor_cores(kernels, y, p, q, p.shape[1], q.shape[2], p.shape[2])
+
+
+@bmm_grad.launcher("cuda/tensor", source="bmm.cu", when=sixteen_bits)
+def gradient_by_cuda_tensor(kernels, dp, dq, dy, p, q):
+    _, m, k = p.shape
+    n = q.shape[2]
+    by_tensor_cores(kernels, dp, dy, q, m, k, n, turned="q")
+    by_tensor_cores(kernels, dq, p, dy, k, n, m, turned="p")
 
 
 def program(y) -> tuple[int, int, int, int, int]:

@@ -1,4 +1,5 @@
-// y[b] = p[b] @ q[b]: a thread an element, and tiles in shared memory.
+// y[b] = p[b] @ q[b]: a thread an element, and tiles in shared memory; of 16-bit numbers by tensor cores
+// in bmm_tensor.cuh.
 //
 // bmm_naive  one thread one element: a warp's reads of q are neighbours, those of p are one address
 // bmm_tiled  a block computes SIDE x SIDE of y, DEPTH of k at a time, from tiles of p and q that it
@@ -13,6 +14,7 @@
 // bytes   batch * (m k + k n + m n) * sizeof(T), if every element is read once
 // FLOPs   2 * batch * m * n * k
 #include "assay.cuh"
+#include "bmm_tensor.cuh"
 
 template <typename T>
 __global__ void bmm_naive(T* y, const T* p, const T* q, int m, int n, int k) {
