@@ -76,14 +76,8 @@ def tuned(op: Op) -> Callable[..., Any]:
     return max_autotune
 
 
-def quick(op: Op) -> Callable[..., bool | str] | None:
-    """For `when`: where max-autotune is left out, and why."""
-    why = "for products it compiles some twenty kernels a case, one after the other: no time"
-    return (lambda: why) if op.name in ("bmm", "bmm_grad") else None
-
-
 for each in OPS.values():
-    each.variant("compiled/max_autotune", when=quick(each))(tuned(each))
+    each.variant("compiled/max_autotune")(tuned(each))
 
 
 @OPS["gelu_tanh"].variant("eager/formula")

@@ -365,7 +365,9 @@ PARAMETERS = [["u64", 0], ["u64", 0], ["u32", 0], ["u32", 0]]
 
 def test_a_recorded_launch_is_replayed_with_other_pointers(driver: type[Driver]) -> None:
     x, y = normal(64, 1000), torch.empty(64, 1000)
-    (launch,), why = replay.recorded(lambda k, out, given: by_cuda_held(k, *out, *given), [y], [x])
+    (launch,), why = replay.recorded(
+        lambda k, out, given: by_cuda_held(k, *out, *given), [y], [x], "sm_90"
+    )
     assert why == ""
     woken: list[bool] = []
     packed = replay.Packed(launch, [y, x], (123, PARAMETERS, lambda: woken.append(True)))
@@ -397,7 +399,9 @@ def test_another_current_device_is_not_launched_on(
 def test_launches_within_one_another_do_not_share_a_buffer(driver: type[Driver]) -> None:
     """A thread that comes between the packing and the launch of another one."""
     x, y, z = normal(64, 1000), torch.empty(64, 1000), normal(64, 1000, seed=1)
-    (launch,), _ = replay.recorded(lambda k, out, given: by_cuda_held(k, *out, *given), [y], [x])
+    (launch,), _ = replay.recorded(
+        lambda k, out, given: by_cuda_held(k, *out, *given), [y], [x], "sm_90"
+    )
     packed = replay.Packed(launch, [y, x], (123, PARAMETERS, lambda: None))
     plain = packed._launch_kernel
 
@@ -440,7 +444,7 @@ def launches(k: Any, *args: Any, grid: int = 1) -> None:
 def test_what_may_differ_from_call_to_call_is_not_replayed(launcher: Any, why: str) -> None:
     x = normal(2, 10_000)
     found, said = replay.recorded(
-        lambda k, out, given: launcher(k, *out, *given), [torch.empty_like(x)], [x]
+        lambda k, out, given: launcher(k, *out, *given), [torch.empty_like(x)], [x], "sm_90"
     )
     assert found == []
     assert why in said
@@ -453,9 +457,40 @@ def test_what_the_form_says_may_be_asked() -> None:
 
     x = normal(2, 3)
     found, why = replay.recorded(
-        lambda k, out, given: launcher(k, *out, *given), [torch.empty_like(x)], [x]
+        lambda k, out, given: launcher(k, *out, *given), [torch.empty_like(x)], [x], "sm_90"
     )
     assert (len(found), why) == (1, "")
+
+
+def test_a_launcher_that_is_recorded_knows_the_card() -> None:
+    """Else one that has another kernel for a newer card would be replayed as for an old one."""
+
+    def launcher(k: Any, y: Any, x: Any) -> None:
+        k[f"made_for_{k.arch}"](grid=1, block=32)(y, x)
+
+    x = normal(2, 3)
+    for arch in ("sm_75", "sm_90"):
+        (launch,), why = replay.recorded(
+            lambda k, out, given: launcher(k, *out, *given), [torch.empty_like(x)], [x], arch
+        )
+        assert (launch.name, why) == (f"made_for_{arch}", "")
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_replays_what_was_made_for_the_card() -> None:
+    """Products of 16-bit numbers: tensor cores have them from sm_80 on, and tiles below."""
+    p, q = (normal(2, 16, 16).bfloat16().cuda() for _ in range(2))
+    served = assay.ops.bmm
+    served(p, q)
+    if "cuda/tensor" not in served.serves(p, q):
+        pytest.skip(f"tuned otherwise: {served.serves(p, q)}")
+    assert served.runner.anew([p, q]) == ""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
+        served(p, q)
+        torch.cuda.synchronize()
+    names = [event.key for event in seen.key_averages()]
+    wanted = "bmm_tensor" if torch.cuda.get_device_capability() >= (8, 0) else "bmm_tiled"
+    assert any(wanted in name for name in names), names
 
 
 @pytest.mark.gpu
@@ -491,6 +526,6 @@ def test_what_is_measured_of_calls_is_replayed_on_a_gpu(name: str) -> None:
     outputs = list(made) if isinstance(made, tuple) else [made]
     assert variant.way == "cuda"
     found, why = replay.recorded(
-        lambda k, out, given: variant.function(k, *out, *given, **knobs), outputs, given
+        lambda k, out, given: variant.function(k, *out, *given, **knobs), outputs, given, "sm_90"
     )
     assert (len(found), why) == (1, "")

@@ -55,7 +55,7 @@ def chain(k: Any, z: torch.Tensor, y: torch.Tensor, x: torch.Tensor, *, early: b
 
 
 def test_a_launch_says_that_it_may_start_early():
-    recorder, x = Recorder(), torch.zeros(8)
+    recorder, x = Recorder("sm_90"), torch.zeros(8)
     chain(recorder, x, x, x)
     assert [launch.early for launch in recorder.launches] == [False, True]
 
@@ -66,7 +66,7 @@ def test_such_launches_are_not_replayed():
     def launched(k: Any, outputs: list[Any], inputs: list[Any]) -> None:
         chain(k, outputs[0], outputs[0], inputs[0])
 
-    launches, why = replay.recorded(launched, [torch.zeros(8)], [x])
+    launches, why = replay.recorded(launched, [torch.zeros(8)], [x], "sm_90")
     assert launches == []
     assert "before the one in front of it has ended" in why
 

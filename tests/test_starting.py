@@ -82,7 +82,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
 @pytest.fixture
 def k(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> Module:
     made = Module(
-        SimpleNamespace(facts={}), "cuda:0", lambda name: pytest.fail(f"no kernel {name}")
+        SimpleNamespace(facts={}), "cuda:0", "sm_90", lambda name: pytest.fail(f"no kernel {name}")
     )  # type: ignore[arg-type]
     made._device = SimpleNamespace(device_id=0, set_current=gpu.wake)
     made._kernels["k"] = (
@@ -233,7 +233,7 @@ def test_a_cluster_that_a_gpu_has_no_room_for_is_refused_by_name(arch: str, fits
 
 def test_what_launches_goes_at_once_with_the_last_who_holds_it(gpu: Gpu, k: Module) -> None:
     """No cycle keeps loaded kernels until the collector comes by."""
-    other = Module(SimpleNamespace(facts={}), "cuda:0", lambda name: None)  # type: ignore[arg-type, return-value]
+    other = Module(SimpleNamespace(facts={}), "cuda:0", "sm_90", lambda name: None)  # type: ignore[arg-type, return-value]
     other._device, other._kernels = k._device, dict(k._kernels)
     other["k"](grid=1, block=32)(Pointer(), 1, 1.0)
     left = weakref.ref(other)

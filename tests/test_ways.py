@@ -375,7 +375,7 @@ def test_shared_memory_beyond_the_opt_in_limit_is_refused() -> None:
 
 
 def test_the_recorder_notes_launches_that_were_made() -> None:
-    k = Recorder()
+    k = Recorder("sm_90")
     k["a<float>"](grid=(2, 3), block=64, shared=16)(1, 2)
     k["b"](grid=[1], block=(1, 2, 3))
     assert k.launches == [Launch("a<float>", (2, 3, 1), (64, 1, 1), 16)]

@@ -92,7 +92,7 @@ class Recorded:
 def write(one: single.Single, arch: str, folder: Path) -> list[str]:
     """Writes the program into a folder; the names of its files. Raises AssayError."""
     placed = single.place(one, "cpu")
-    recorded = record(placed)
+    recorded = record(placed, arch)
     source = one.variant.source
     assert source is not None
     texts = [_launch(launch, recorded) for launch in recorded.launches]
@@ -119,9 +119,10 @@ def write(one: single.Single, arch: str, folder: Path) -> list[str]:
     return ["main.cu", "Makefile", source.name, *headers, "data/"]
 
 
-def record(placed: single.Placed) -> Recorded:
-    """Runs the launcher against the recorder. Raises AssayError for what a program can't repeat."""
-    one, recorder = placed.single, Recorder()
+def record(placed: single.Placed, arch: str) -> Recorded:
+    """Runs the launcher, for an architecture, against the recorder. Raises AssayError for what a
+    program can't repeat."""
+    one, recorder = placed.single, Recorder(arch)
     with torch.no_grad(), _Watch(recorder) as watch:
         one.variant.function(recorder, *placed.outputs, *placed.inputs, **one.knobs)
     if watch.computed:

@@ -43,16 +43,20 @@ class Watch(TorchFunctionMode):
 
 
 def recorded(
-    call: Callable[[Any, list[Any], list[Any]], Any], outputs: list[Any], inputs: Sequence[Any]
+    call: Callable[[Any, list[Any], list[Any]], Any],
+    outputs: list[Any],
+    inputs: Sequence[Any],
+    arch: str,
 ) -> tuple[list[Launch], str]:
     """The launches of a launcher, whose arguments are these tensors; or none, and why.
 
     call: runs it with a handle, outputs and inputs. It runs twice: what differs is not replayed.
+    arch: what its kernels are compiled for.
     """
     found: list[list[Launch]] = []
     try:
         for _ in range(2):
-            recorder = Recorder()
+            recorder = Recorder(arch)
             with Watch():
                 call(recorder, outputs, list(inputs))
             found.append(recorder.launches)

@@ -255,7 +255,7 @@ def _replay(
     given = [x.detach() if isinstance(x, torch.Tensor) else x for x in inputs]
     with _on(device):
         outputs = [torch.empty(s, dtype=d, device=device) for s, d in specs]
-        launches, why = recorded(kernel.launch, outputs, given)
+        launches, why = recorded(kernel.launch, outputs, given, kernel.handle.arch)
         tensors = [*outputs, *(x for x in given if isinstance(x, torch.Tensor))]
         packed = [Packed(one, tensors, kernel.handle.ready(one)) for one in launches]
     if not packed:

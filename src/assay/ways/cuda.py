@@ -97,7 +97,7 @@ def module(built: Built, job: Job) -> Any:
         assert job.variant.source is not None
         return compile_source(job.variant.source, [name], job)
 
-    return Module(built, job.device, more)
+    return Module(built, job.device, job.architecture, more)
 
 
 def _with_geometry(facts: Compiled, launches: Iterable[Launch], name: str) -> Compiled:

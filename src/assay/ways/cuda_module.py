@@ -25,8 +25,8 @@ class Module:
     to wait for that itself before it touches anything that others read or write.
     """
 
-    def __init__(self, built: Built, device: str, more: Callable[[str], Built]):
-        """more: compiles the source with another of its kernels."""
+    def __init__(self, built: Built, device: str, arch: str, more: Callable[[str], Built]):
+        """arch: what it was compiled for; more: compiles the source with another of its kernels."""
         self._more, self._on = more, device
         self._kernels: dict[str, Any] = {}
         self._configured: dict[tuple[Any, ...], Callable[..., None]] = {}
@@ -34,7 +34,7 @@ class Module:
         self._allowed: dict[str, int] = {}
         """Bytes of dynamic shared memory that a kernel was allowed, 0 where it needs no leave."""
         self.type = type_of
-        self.arch = next((facts.arch for facts in built.facts.values()), "")
+        self.arch = arch
         self._load(built)
 
     def _load(self, built: Built) -> None:

@@ -65,8 +65,8 @@ def configured_as(name: str, grid: Any, block: Any, shared: Any, early: bool = F
 class Recorder:
     """`k` in a dry run: notes every launch with its arguments."""
 
-    def __init__(self, arch: str = "") -> None:
-        """arch: what it is to be compiled for, as `k.arch` says everywhere; empty: not known."""
+    def __init__(self, arch: str) -> None:
+        """arch: what it is compiled for, which `k.arch` says everywhere: launchers choose by it."""
         self.launches: list[Launch] = []
         self.arch = arch
 

@@ -24,14 +24,14 @@ def collect(pick: Pick, arch: str) -> Found:
         raise NotRun(f"{one.label} launched no kernel on this case: choose another with --case")
     ptx, cubin = (place / "kernel.ptx").read_text(), (place / "kernel.cubin").read_bytes()
     found = Found(one, placed, texts={"ptx": ptx, "log": kernel.build.log})
-    counts = _launches(one, placed)
+    counts = _launches(one, placed, arch)
     for facts in kernel.counters.kernels:
         found.parts.append(_part(facts, lowered[facts.name], cubin, counts[facts.name]))
     return found
 
 
-def _launches(one: single.Single, placed: single.Placed) -> Counter[str]:
-    recorder = Recorder()
+def _launches(one: single.Single, placed: single.Placed, arch: str) -> Counter[str]:
+    recorder = Recorder(arch)
     one.variant.function(recorder, *placed.outputs, *placed.inputs, **one.knobs)
     return Counter(launch.name for launch in recorder.launches)
 
