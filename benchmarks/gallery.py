@@ -6,7 +6,7 @@
     python -m benchmarks.gallery --again FILE         the operators that a file has not all of
     python -m benchmarks.gallery --again FILE --only gelu     these anew, in place of the file's
     python -m benchmarks.gallery --report FILE        what rows that were kept say
-    python -m benchmarks.gallery --join FILE... --to FILE     of each operator the last timed rows
+    python -m benchmarks.gallery --join FILE... --to FILE     of each operator the last timed as a whole
 
 The sweep is fixed in sweep.py, the targets in targets.py, peers are in peers.py. A group of
 operators after the other: all of it are judged beside one another first; once nothing else uses the
@@ -104,8 +104,9 @@ def report(rows: Sequence[Row], place: Path) -> Iterator[str]:
 
 
 def join(paths: Sequence[Path], to: Path) -> None:
-    """Writes one file: of each operator all rows of the last file that has it timed, so that no
-    ratio spans two; else of the last that has it at all. Ends where files are of different cards.
+    """Writes one file: of each operator all rows of one file, so that no ratio spans two: of the
+    last that has all of its cases timed; else of the last that has any timed; else of the last that
+    has it at all. Ends where files are of different cards.
     """
     machines: list[Machine] = []
     kept: dict[str, list[Row]] = {}
@@ -117,8 +118,7 @@ def join(paths: Sequence[Path], to: Path) -> None:
             if isinstance(noun, Row):
                 own.setdefault(noun.op, []).append(noun)
         for op, rows in own.items():
-            before = kept.get(op, [])
-            if any(row.timing for row in rows) or not any(row.timing for row in before):
+            if told(rows) >= told(kept.get(op, [])):
                 kept[op] = rows
     cards = {card(machine) for machine in machines}
     if len(cards) != 1:
@@ -129,6 +129,11 @@ def join(paths: Sequence[Path], to: Path) -> None:
 def write(place: Path, kept: Iterable[Row | Machine]) -> None:
     """A file of these, a line each."""
     place.write_bytes(b"".join(encode(one) + b"\n" for one in kept))
+
+
+def told(rows: Sequence[Row]) -> tuple[bool, bool]:
+    """Of an operator's rows: whether every case of the sweep was timed, and whether any was."""
+    return bool(whole(rows)), any(row.timing for row in rows)
 
 
 def whole(rows: Sequence[Row]) -> set[str]:

@@ -418,6 +418,13 @@ def test_of_each_operator_the_last_file_that_timed_it_counts(tmp_path: Path) -> 
         "square": 2.0,
         "gelu": 1.0,
     }
+    part = next(part for part in SWEEP if part.op == "square")
+    every = [row("square", "triton", 3.0, **case) for case in part.cases]
+    for name, rows in {"whole": every, "part": every[:1]}.items():
+        (tmp_path / name).write_bytes(b"".join(encode(one) + b"\n" for one in (machine, *rows)))
+    gallery.join([tmp_path / name for name in ("a", "whole", "part")], tmp_path / "both")
+    kept = [one for one in gallery.read(tmp_path / "both") if one.op == "square"]
+    assert len(kept) == len(part.cases) > 1, "what was cut off is not put in place of all"
     (tmp_path / "none").write_bytes(encode(files["a"][0]) + b"\n")
     with pytest.raises(SystemExit, match="one card's files"):
         gallery.join([tmp_path / "none"], tmp_path / "both")
