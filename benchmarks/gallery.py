@@ -6,7 +6,7 @@
     python -m benchmarks.gallery --again FILE         the operators that a file has not all of
     python -m benchmarks.gallery --again FILE --only gelu     these anew, in place of the file's
     python -m benchmarks.gallery --report FILE        what rows that were kept say
-    python -m benchmarks.gallery --join FILE... --to FILE     of each operator the last timed as a whole
+    python -m benchmarks.gallery --join FILE... --to FILE     of each operator the last whole rows
 
 The sweep is fixed in sweep.py, the targets in targets.py, peers are in peers.py. A group of
 operators after the other: all of it are judged beside one another first; once nothing else uses the
