@@ -75,6 +75,11 @@ def wavefronts(width: int, offsets: list[int]) -> int:
     return total
 
 
+def apart(width: int, rows: list[list[int]], unit: int) -> list[int]:
+    """Of each, the units that lanes side by side would fill."""
+    return [-(-sum(at >= 0 for at in offsets) * width // unit) for offsets in rows]
+
+
 def test_random_addresses() -> None:
     given = patterns()
     table = np.array([[width, *offsets] for width, offsets in given], np.int64)
@@ -94,9 +99,14 @@ def test_random_addresses() -> None:
             assert load.requests == len(rows)
             assert load.lanes == lanes
             assert load.bytes == lanes * width
-            assert load.sectors == sum(sectors(width, offsets) for offsets in rows), width
+            touched = [sectors(width, offsets) for offsets in rows]
+            assert load.sectors == sum(touched), width
+            assert load.ideal_sectors == sum(map(min, apart(width, rows, 32), touched)), width
             shared = found[at + 2].accesses["shared load"]
-            assert shared.wavefronts == sum(wavefronts(width, o) for o in rows), width
+            passes = [wavefronts(width, offsets) for offsets in rows]
+            assert shared.wavefronts == sum(passes), width
+            assert shared.ideal_wavefronts == sum(map(min, apart(width, rows, 128), passes)), width
+        assert any(a > b for a, b in zip(apart(width, rows, 128), passes)), "lanes share words"
 
 
 def test_instructions_by_line_and_class() -> None:

@@ -21,7 +21,8 @@ class Access:
     sectors: int = 0
     """Different ones of a request; of atomics too, where lanes of one address need more passes."""
     ideal_sectors: int = 0
-    """If the lanes' bytes lay side by side."""
+    """If the lanes' bytes lay side by side; of each request no more than there are, for lanes that
+    ask for the same need fewer. So of wavefronts."""
     wavefronts: int = 0
     ideal_wavefronts: int = 0
     bytes: int = 0

@@ -58,13 +58,20 @@ u32 sectors_of(const u64* address, u32 mask) {
     return count;
 }
 
+// What lanes side by side would need of units of so many bytes, but no more than was needed: lanes
+// that ask for the same need less than that.
+inline u32 ideal_of(u32 lanes, u32 bytes, u32 unit, u32 needed) {
+    const u32 apart = (lanes * bytes + unit - 1) / unit;
+    return apart < needed ? apart : needed;
+}
+
 inline void count_global(Warp& W, u32 site, u32 mask, u32 bytes, u32 sectors) {
     SiteCount& count = W.worker->site[site];
     const u32 lanes = lanes_in(mask);
     count.requests++;
     count.lanes += lanes;
     count.sectors += sectors;
-    count.ideal_sectors += (lanes * bytes + 31) / 32;
+    count.ideal_sectors += ideal_of(lanes, bytes, 32, sectors);
     count.bytes += lanes * bytes;
 }
 
@@ -125,7 +132,7 @@ inline void count_shared(Warp& W, u32 site, u32 mask, u32 bytes, u32 wavefronts)
     count.requests++;
     count.lanes += lanes;
     count.wavefronts += wavefronts;
-    count.ideal_wavefronts += (lanes * bytes + 127) / 128;
+    count.ideal_wavefronts += ideal_of(lanes, bytes, 128, wavefronts);
     count.bytes += lanes * bytes;
 }
 
