@@ -120,6 +120,8 @@ def join(paths: Sequence[Path], to: Path) -> None:
         for op, rows in own.items():
             if told(rows) >= told(kept.get(op, [])):
                 kept[op] = rows
+            elif any(row.timing for row in rows):
+                print(f"{op}: an earlier file has more of it timed than {path}, and counts")
     cards = {card(machine) for machine in machines}
     if len(cards) != 1:
         raise SystemExit(f"--join: one card's files, please; these are of {sorted(cards)}")

@@ -15,6 +15,9 @@ import torch
 
 from assay.commands import exporting
 from assay.errors import AssayError
+from assay.inside import artifacts
+from assay.session import Session
+from assay.target import parse
 
 OP = '''
 import ctypes
@@ -114,6 +117,61 @@ def test_a_cuda_variant_becomes_a_program(
     assert allowed.shape == (999,)
     assert 0 < allowed.max() < 0.1
     compiled(to)
+
+
+OWN_ARCH = (
+    """\
+import assay
+
+SOURCE = """
+    + repr("""
+extern "C" __global__ void older(float* y, const float* x, int n) {
+    if (threadIdx.x < n) y[threadIdx.x] = 2 * x[threadIdx.x];
+}
+extern "C" __global__ void newer(float* y, const float* x, int n) {
+    if (threadIdx.x < n) y[threadIdx.x] = x[threadIdx.x] + x[threadIdx.x];
+}
+""")
+    + """
+
+def inputs(make, n):
+    return (make.normal(n),)
+
+
+double = assay.Op("double", lambda x: 2 * x, inputs, cases=[dict(n=100)])
+
+
+@double.launcher("cuda/any", source=SOURCE)
+def by_any(k, y, x):
+    k["newer" if k.arch >= "sm_80" else "older"](grid=1, block=128)(y, x, x.numel())
+
+
+double.launcher("cuda/own", source=SOURCE, arch="sm_75")(by_any)
+"""
+)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("variant", "arch", "launches"),
+    [
+        ("cuda/any", "sm_90", "newer"),
+        ("cuda/any", "sm_75", "older"),
+        ("cuda/own", "sm_75", "older"),
+    ],
+)
+def test_launches_are_those_of_the_architecture(
+    session: Session, variant: str, arch: str, launches: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "double.py"
+    path.write_text(OWN_ARCH)
+    asked = "sm_90" if variant == "cuda/own" else arch
+    to = export(str(path), variant, tmp_path / "to", arch=asked)
+    assert f"{launches}<<<" in (to / "main.cu").read_text()
+    assert f"ARCH ?= {arch}" in (to / "Makefile").read_text()
+    found = artifacts.shown(session, parse(str(path)), variant, {}, asked)
+    assert [(part.name, part.launches) for part in found.parts] == [(launches, 1)]
+    assert found.arch == arch
 
 
 @pytest.mark.full

@@ -89,6 +89,40 @@ def test_the_dtype_of_a_call_says_which_kernel_is_the_usual_one(dtype: str, runs
         assert "the usual one" in picker.why(inputs, there)
 
 
+def test_what_runs_where_nothing_is_tuned_adds_in_one_order() -> None:
+    for dtype in ("float32", "float64", "bfloat16"):
+        chosen = picking.usual(assay.ops.sum.op, "cuda", {"dtype": dtype})[0]
+        assert chosen.name == "cuda/two_stages"
+
+
+def test_a_dtype_that_decides_is_asked_of_cases_that_can_be_made() -> None:
+    """And of no others: a call must not fail for a case that needs a file that is gone."""
+
+    def inputs(make: Any, n: int, dtype: str) -> tuple[torch.Tensor, ...]:
+        if dtype == "float16":
+            raise FileNotFoundError("gone")
+        return make.integers(n, low=0, high=2, dtype="int32"), make.normal(n, dtype=dtype)
+
+    def made(dtypes: tuple[str, ...], **names: str) -> assay.Op:
+        cases = [{"n": 4, "dtype": dtype} for dtype in dtypes]
+        op: assay.Op = assay.Op("twice", lambda at, x: 2 * x, inputs, cases=cases)
+        op.launcher("triton/plain")(lambda y, at, x: None)
+        op.launcher("triton/short", when=lambda dtype: dtype == "bfloat16")(lambda y, at, x: None)
+        return op
+
+    given = torch.zeros(4, dtype=torch.int32), torch.zeros(4, dtype=torch.bfloat16)
+    there = torch.device("cuda:0")
+    for dtypes, runs in (
+        (("float32", "bfloat16"), "triton/short"),
+        (("int32", "bfloat16"), "triton/short"),  # of int32 both inputs have it; x has it always
+        (("float32", "float16", "bfloat16"), "triton/plain"),
+    ):
+        picker = picking.Picker(made(dtypes), picking.TUNED, "")
+        picker._kept = {"cuda:0": (), "cpu": ()}
+        assert picker.pick(given, there)[0].name == runs
+        assert picker.pick(given, torch.device("cpu"))[0].name == "eager"
+
+
 def test_shapes_say_nothing_of_what_is_usual() -> None:
     """Kernels of long rows are for those who tuned: they can't tell from scalars."""
     assert picking.usual(assay.ops.softmax.op, "cuda", {})[0].name == "cuda/held"

@@ -91,6 +91,7 @@ class Recorded:
 
 def write(one: single.Single, arch: str, folder: Path) -> list[str]:
     """Writes the program into a folder; the names of its files. Raises AssayError."""
+    arch = one.variant.arch or arch
     placed = single.place(one, "cpu")
     recorded = record(placed, arch)
     source = one.variant.source

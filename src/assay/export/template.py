@@ -149,7 +149,8 @@ int main() {{
 """
 
 MAKEFILE = """\
-# make run: builds, runs, and says OK or what is wrong. ARCH=sm_80 for another GPU.
+# make run: builds, runs, and says OK or what is wrong. ARCH=sm_80 for another GPU; the launches are
+# those for {arch}: where other kernels serve another GPU, export for that.
 ARCH ?= {arch}
 
 main: main.cu

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from ..errors import OpError
 from ..inputs import dtype_name, inputs_of
 from ..op import Op
 from ..types import Case
@@ -87,13 +88,17 @@ def named(op: Op) -> tuple[str, ...]:
 
 
 def bearer(op: Op) -> int | None:
-    """Which input has the dtype that its case calls `dtype`, in every case; None if none has."""
+    """Which input has the dtype that its case calls `dtype`, in every case; None if none has, and
+    where the inputs of a case can't be made: then no more is known of calls than their scalars."""
     places: set[int] | None = None
-    for case, dtypes in _of_cases(op):
-        told = case.values.get("dtype")
-        here = {i for i, d in enumerate(dtypes) if d is not None and dtype_name(d) == told}
-        places = here if places is None else places & here
-    return min(places, default=None) if places else None
+    try:
+        for case, dtypes in _of_cases(op):
+            told = case.values.get("dtype")
+            here = {i for i, d in enumerate(dtypes) if d is not None and dtype_name(d) == told}
+            places = here if places is None else places & here
+    except OpError:
+        return None
+    return min(places) if places else None
 
 
 def _of_cases(op: Op) -> Iterator[tuple[Case, Dtypes]]:

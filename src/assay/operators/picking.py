@@ -32,6 +32,8 @@ from .dtypes import bearer
 TUNED = "tuned"
 KINDS = ("cuda", "cpu")
 """Kinds of device that operators run on."""
+LAUNCHED = ("triton", "cuda")
+"""Ways that may be the usual one on a GPU."""
 
 Picked = tuple[Variant, dict[str, Scalar]]
 
@@ -71,25 +73,30 @@ class Picker:
         choice, same = lookup.nearest(self._choices(device), [_form(x) for x in inputs])
         if choice is None:
             why = f"the usual one: nothing like it is tuned on {device}"
-            return usual(self.op, device.type, self._values(inputs)), why
+            return self._usual(inputs, device), why
         variant = find_variant(self.op, choice.variant, dynamic=True)
         if not same and not takes(variant, self._values(inputs)):
             why = f"the usual one: {choice.variant} is fastest on {choice.case.label} alone"
-            return usual(self.op, device.type, self._values(inputs)), why
+            return self._usual(inputs, device), why
         return (variant, dict(choice.knobs)), f"tuned on {choice.case.label}"
 
+    def _usual(self, inputs: Sequence[Any], device: torch.device) -> Picked:
+        return usual(self.op, device.type, {} if device.type == "cpu" else self._values(inputs))
+
     def _values(self, inputs: Sequence[Any]) -> dict[str, Scalar]:
-        """What inputs tell of the values of a case: scalars, and the dtype."""
+        """What inputs tell of the values of a case: the dtype, and scalars."""
         names = self.op.input_names(len(inputs))
         values = {n: x for n, x in zip(names, inputs) if n in self._told}
-        bearer = None if self._bearer is None else inputs[self._bearer]
-        return values if bearer is None else {**values, "dtype": dtype_name(bearer.dtype)}
+        x = None if self._bearer is None else inputs[self._bearer]
+        return values if x is None else {"dtype": dtype_name(x.dtype), **values}
 
     @functools.cached_property
     def _bearer(self) -> int | None:
-        """Generating inputs of cases takes longer than a call: only where a variant asks."""
-        asks = any("dtype" in _asked(v) for v in self.op.variants)
-        return bearer(self.op) if asks else None
+        """The input whose dtype is `dtype` of a case. Generating inputs of cases takes longer than
+        a call: only where it decides."""
+        told = {"dtype", *self._told}
+        asked = (set(_asked(v)) for v in self.op.variants if v.way in LAUNCHED)
+        return bearer(self.op) if any("dtype" in names <= told for names in asked) else None
 
     def _choices(self, device: torch.device) -> tuple[Choice, ...]:
         """What was tuned of this Op on a device, as far as its variants are what they were."""
@@ -115,7 +122,7 @@ def usual(op: Op, kind: str, values: Mapping[str, Any] | None = None) -> Picked:
     eager = find_variant(op, "eager", dynamic=True)
     if kind == "cpu":
         return eager, {}
-    there = [v for v in op.variants if v.way in ("triton", "cuda") and takes(v, values or {})]
+    there = [v for v in op.variants if v.way in LAUNCHED and takes(v, values or {})]
     there.sort(key=lambda variant: variant.way == "cuda")  # stable: the last of each stays last
     if not there:
         return eager, {}

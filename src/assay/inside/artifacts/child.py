@@ -62,7 +62,7 @@ def _shown(found: Found, arch: str) -> Shown:
         way=one.variant.way,
         case=one.case.label,
         dtypes=_dtypes(found),
-        arch=arch,
+        arch=one.variant.arch or arch,
         source_hash=digests.get(one.variant.name, ""),
         parts=tuple(found.parts),
         texts=found.texts,

@@ -3,7 +3,7 @@
 The notes' grid with the batch in z. cuda/naive has a thread for an element of y, which reads a row
 of p and a column of q. cuda/tiled reads each tile of p and q once into shared memory for up to
 128 x 128 elements of y, of which a thread has 8 x 8 in registers: every number loaded from shared
-memory is used eight times (four in small tiles, of 64 x 64). Products are added in float32 (float64
+memory is used eight times (four in small tiles, of 64 x 64). Both add products in float32 (float64
 for float64): IEEE float32, not tf32. cuda/tensor gives products of 16-bit dtypes to tensor cores,
 as `triton` does; below sm_80, which lack the instruction, it adds them as cuda/tiled.
 """
@@ -30,6 +30,13 @@ def inputs(make, batch, m, n, k, dtype):
     return make.normal(batch, m, k, dtype=dtype), make.normal(batch, k, n, dtype=dtype)
 
 
+def fits(batch, m, k):
+    """Where a grid has room: a gradient has k rows too, and the smallest tiles are 8 rows high."""
+    if batch > MOST:
+        return "a grid has at most 65,535 blocks in z"
+    return max(m, k) <= 8 * MOST or "a grid has at most 65,535 blocks in y, of 8 rows each"
+
+
 bmm: Op = Op(
     "bmm",
     reference,
@@ -38,7 +45,7 @@ bmm: Op = Op(
     flops=lambda batch, m, n, k: 2 * batch * m * n * k,
     bytes=lambda batch, m, n, k, dtype: batch * (m * k + k * n + m * n) * dtype_of(dtype).itemsize,
     excludes=("p:huge", "q:huge"),  # whether their sum overflows hangs on its order
-    supports=lambda batch: batch <= MOST or "a grid has at most 65,535 blocks in z",
+    supports=fits,
     cases=[
         dict(batch=1, m=1, n=1, k=1, dtype="float32"),
         dict(batch=3, m=17, n=9, k=33, dtype="float16"),
@@ -132,7 +139,9 @@ def by_tensor_cores(kernels, y, p, q, m, n, k, turned=""):
     elif y.numel():
         side, warp = (LARGE, 64) if fills(y) else (64, 32)
         flags = "".join(f", {'true' if one == turned else 'false'}" for one in "pq")
-        kernel = kernels[f"bmm_tensor<{kernels.type(p)}, {side}, {warp}, {DEPTH}, {STAGES}{flags}>"]
+        kernel = kernels[
+            f"bmm_tensor<{kernels.type(p)}, {side}, {warp}, {DEPTH}, {STAGES}, {PAD}{flags}>"
+        ]
         along, across = side * (DEPTH + PAD), DEPTH * (side + PAD)
         elements = (across if turned == "p" else along) + (along if turned == "q" else across)
         grid = (blocks(n, side), blocks(m, side), y.shape[0])

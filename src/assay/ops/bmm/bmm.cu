@@ -1,5 +1,5 @@
-// y[b] = p[b] @ q[b]: a thread an element, and tiles in shared memory; of 16-bit numbers by tensor cores
-// in bmm_tensor.cuh.
+// y[b] = p[b] @ q[b]: a thread an element, and tiles in shared memory; by tensor cores, of 16-bit
+// numbers, in bmm_tensor.cuh.
 //
 // bmm_naive  one thread one element: a warp's reads of q are neighbours, those of p are one address
 // bmm_tiled  a block computes SIDE x SIDE of y, DEPTH of k at a time, from tiles of p and q that it

@@ -1,11 +1,11 @@
 // y[b] = p[b] @ q[b] of 16-bit numbers, by tensor cores.
 //
 // bmm_tensor  a block computes SIDE x SIDE of y, a warp WARP x 32 of it in registers, as sums of
-//             products of 16 x 16 by 16 x 8 (mma.sync, from sm_80 on). Tiles of p and q come to shared
-//             memory 16 bytes at a time, STAGES - 1 of them ahead of the one that is multiplied.
+//             products of 16 x 16 by 16 x 8 (mma.sync, from sm_80 on). Tiles of p and q come to
+//             shared memory 16 bytes at a time, STAGES - 1 of them ahead of what is multiplied.
 //
-// Its gradients are products of a matrix that lies transposed: dp = dy q^T, dq = p^T dy. A tile of it
-// lies in shared memory as it lies in memory, and ldmatrix turns it on its way to registers.
+// Its gradients are products of a matrix that lies transposed: dp = dy q^T, dq = p^T dy. A tile of
+// it lies in shared memory as it lies in memory, and ldmatrix turns it on its way to registers.
 //
 // shapes  p: (batch, m, k), or (batch, k, m) where P_TURNED; q: (batch, k, n), or (batch, n, k)
 //         where Q_TURNED; y: (batch, m, n); batch is the grid's z
@@ -33,37 +33,38 @@ __device__ __forceinline__ void multiply(float (&sum)[4], const unsigned (&a)[4]
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Tiles of p or of q: SIDE lines, DEPTH of k, each as it lies in memory. ALONG: a line's numbers lie
-// side by side there, as p's rows do; else its neighbours are of other lines, as in q's rows. Beyond
-// the matrix lie zeros.
-template <typename T, int SIDE, int DEPTH, int THREADS, bool ALONG>
+// Tiles of p or of q: SIDE lines, DEPTH of k, each as it lies in memory. ALONG: a line's numbers
+// lie side by side there, as p's rows do; else its neighbours are of other lines, as in q's rows.
+// Beyond the matrix lie zeros. PAD: elements that a row is longer by in shared memory: 16 bytes, so
+// that eight rows of 16 bytes, which ldmatrix reads, lie in all banks.
+template <typename T, int SIDE, int DEPTH, int PAD, int THREADS, bool ALONG>
 struct Tiles {
   static constexpr int ROWS = ALONG ? SIDE : DEPTH, COLUMNS = ALONG ? DEPTH : SIDE;
-  // 16 bytes more than a row, so that eight rows of 16 bytes, which ldmatrix reads, lie in all banks.
-  static constexpr int PITCH = (COLUMNS + VECTOR) * sizeof(T), BYTES = ROWS * PITCH;
+  static constexpr int PITCH = (COLUMNS + PAD) * sizeof(T), BYTES = ROWS * PITCH;
   static constexpr int ACROSS = COLUMNS / VECTOR, MINE = ROWS * ACROSS / THREADS;
   static_assert(ROWS * ACROSS % THREADS == 0, "every thread sends for equally many vectors");
   const T* x;
   const int first, rows, columns;
-  const bool whole;  // every row begins at a multiple of 16 bytes, and no vector is cut by its end
-  const unsigned tiles;
+  const bool whole;  // every row begins at a multiple of 16 bytes, and its end cuts no vector
+  const unsigned room;
 
-  __device__ __forceinline__ Tiles(const T* x, int lines, int k, int first, unsigned tiles)
+  __device__ __forceinline__ Tiles(const T* x, int lines, int k, int first, unsigned room)
       : x(x),
         first(first),
         rows(ALONG ? lines : k),
         columns(ALONG ? k : lines),
         whole(columns % VECTOR == 0 && assay::aligned<16>(x)),
-        tiles(tiles) {}
+        room(room) {}
 
   __device__ __forceinline__ void send_for(int c0, int stage) const {
     const int row0 = ALONG ? first : c0, column0 = ALONG ? c0 : first;
 #pragma unroll
     for (int u = 0; u < MINE; ++u) {
-      const int place = threadIdx.x + u * THREADS, down = place / ACROSS, on = place % ACROSS * VECTOR;
+      const int place = threadIdx.x + u * THREADS;
+      const int down = place / ACROSS, on = place % ACROSS * VECTOR;
       const int row = row0 + down, column = column0 + on;
       const T* const from = x + static_cast<long long>(row) * columns + column;
-      const unsigned to = tiles + stage * BYTES + down * PITCH + on * int(sizeof(T));
+      const unsigned to = room + stage * BYTES + down * PITCH + on * int(sizeof(T));
       const bool inside = row < rows && column < columns;
       if (whole) {
         assay::copy_vector_or_zeros(to, inside ? from : x, inside);
@@ -83,7 +84,7 @@ struct Tiles {
     const int lane = threadIdx.x % 32, below = lane / 8 % 2 * 8, after = lane / 16 * 8;
     const int row = ALONG ? line + below + lane % 8 : deep + after + lane % 8;
     const int column = ALONG ? deep + after : line + below;
-    const unsigned at = tiles + stage * BYTES + row * PITCH + column * int(sizeof(T));
+    const unsigned at = room + stage * BYTES + row * PITCH + column * int(sizeof(T));
     if constexpr (ALONG)
       asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                    : "=r"(piece[0]), "=r"(piece[1]), "=r"(piece[2]), "=r"(piece[3])
@@ -119,14 +120,15 @@ __device__ __forceinline__ assay::Raw gathered(const unsigned (&word)[4]) {
   return raw;
 }
 
-template <typename T, int SIDE, int WARP, int DEPTH, int STAGES, bool P_TURNED, bool Q_TURNED>
+template <typename T, int SIDE, int WARP, int DEPTH, int STAGES, int PAD, bool P_TURNED,
+          bool Q_TURNED>
 __global__ void __launch_bounds__(SIDE / WARP * (SIDE / 32) * 32, 2)
     bmm_tensor(T* y, const T* p, const T* q, int m, int n, int k) {
   constexpr int ACROSS = SIDE / 32, THREADS = SIDE / WARP * ACROSS * 32;
   constexpr int DOWN = WARP / 16, ALONG = 4;  // pieces of 16 x 8 of a warp
-  using OfP = Tiles<T, SIDE, DEPTH, THREADS, !P_TURNED>;
-  using OfQ = Tiles<T, SIDE, DEPTH, THREADS, Q_TURNED>;
-  extern __shared__ __align__(16) unsigned char tiles[];
+  using OfP = Tiles<T, SIDE, DEPTH, PAD, THREADS, !P_TURNED>;
+  using OfQ = Tiles<T, SIDE, DEPTH, PAD, THREADS, Q_TURNED>;
+  extern __shared__ __align__(16) unsigned char staged[];
   const long long b = blockIdx.z;
   p += b * m * k;
   q += b * k * n;
@@ -135,11 +137,12 @@ __global__ void __launch_bounds__(SIDE / WARP * (SIDE / 32) * 32, 2)
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int down = warp / ACROSS * WARP, along = warp % ACROSS * 32;
 
-  const unsigned room = unsigned(__cvta_generic_to_shared(tiles));
+  const unsigned room = unsigned(__cvta_generic_to_shared(staged));
   const OfP of_p(p, m, k, i0, room);
   const OfQ of_q(q, n, k, j0, room + STAGES * OfP::BYTES);
+  const int tiles = k / DEPTH + (k % DEPTH != 0);
   const auto send_for = [&](int tile) {
-    if (tile * DEPTH < k) {
+    if (tile < tiles) {
       of_p.send_for(tile * DEPTH, tile % STAGES);
       of_q.send_for(tile * DEPTH, tile % STAGES);
     }
@@ -149,7 +152,7 @@ __global__ void __launch_bounds__(SIDE / WARP * (SIDE / 32) * 32, 2)
   for (int tile = 0; tile < STAGES - 1; ++tile) send_for(tile);
 
   float sum[DOWN][ALONG][4] = {};
-  for (int tile = 0; tile * DEPTH < k; ++tile) {
+  for (int tile = 0; tile < tiles; ++tile) {
     assay::await_copies<STAGES - 2>();
     __syncthreads();  // this tile is there for all, and none still reads the one before it
     send_for(tile + STAGES - 1);

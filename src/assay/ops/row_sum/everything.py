@@ -47,17 +47,6 @@ sum: Op = Op(
 sum_grad = sum.gradient(lambda dy, x: dy.expand_as(x).clone(), saves="x", wrt="x")
 
 
-@sum.launcher("cuda/two_stages", source="row_sum.cu")
-def by_cuda_two_stages(k, y, x):
-    n = x.numel()
-    grid = max(1, min(EACH * multiprocessors(x), blocks(n, tile_of(x, BLOCK, UNROLL))))
-    partial = torch.empty(grid, dtype=accumulator(x), device=x.device)
-    first = k[f"sum_partial<{k.type(x)}, {BLOCK}, {UNROLL}>"]
-    first(grid=grid, block=BLOCK, shared=0)(partial, x, n)
-    last = k[f"sum_of_partials<{k.type(x)}, {BLOCK}>"]
-    last(grid=1, block=BLOCK, shared=0, early=True)(y, partial, grid)
-
-
 @sum.launcher(
     "cuda/atomics",
     source="row_sum.cu",
@@ -69,6 +58,17 @@ def by_cuda_atomics(k, y, x):
     grid = max(1, min(EACH * multiprocessors(x), blocks(n, tile_of(x, BLOCK, UNROLL))))
     kernel = k[f"sum_atomic<{k.type(x)}, {BLOCK}, {UNROLL}>"]
     kernel(grid=grid, block=BLOCK, shared=0)(y, x, n)
+
+
+@sum.launcher("cuda/two_stages", source="row_sum.cu")
+def by_cuda_two_stages(k, y, x):
+    n = x.numel()
+    grid = max(1, min(EACH * multiprocessors(x), blocks(n, tile_of(x, BLOCK, UNROLL))))
+    partial = torch.empty(grid, dtype=accumulator(x), device=x.device)
+    first = k[f"sum_partial<{k.type(x)}, {BLOCK}, {UNROLL}>"]
+    first(grid=grid, block=BLOCK, shared=0)(partial, x, n)
+    last = k[f"sum_of_partials<{k.type(x)}, {BLOCK}>"]
+    last(grid=1, block=BLOCK, shared=0, early=True)(y, partial, grid)
 
 
 @sum.launcher("triton", knobs={"BLOCK": [4096]})
