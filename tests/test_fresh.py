@@ -50,6 +50,23 @@ def test_who_is_interrupted_after_long_work_is_not_accused() -> None:
     confirm(contents, honest)
 
 
+def test_a_machine_that_interrupts_every_other_call_accuses_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Work between two interruptions is as long as two calls: all on new values meet one."""
+    worked, sleep = [0.002], time.sleep
+    monkeypatch.setattr(time, "sleep", lambda seconds: worked.__setitem__(0, worked[0] + seconds))
+
+    def honest() -> None:
+        worked[0] += 0.002
+        interrupted = worked[0] >= 0.004
+        if interrupted:
+            worked[0] %= 0.004
+        sleep(SLOW if interrupted else 0.0)
+
+    confirm(Contents(), honest)
+
+
 def test_who_looks_its_answers_up_is() -> None:
     contents, known = Contents(), set()
 

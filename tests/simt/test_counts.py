@@ -48,7 +48,7 @@ def patterns() -> list[tuple[int, list[int]]]:
         if number % 3:
             offsets = np.where(chance.random(32) < 0.7, offsets, -1)
         made.append((width, [int(x) for x in offsets]))
-    return made
+    return [*made, *((width, [0] * 32) for width in WIDTHS)]
 
 
 def sectors(width: int, offsets: list[int]) -> int:
@@ -106,7 +106,6 @@ def test_random_addresses() -> None:
             passes = [wavefronts(width, offsets) for offsets in rows]
             assert shared.wavefronts == sum(passes), width
             assert shared.ideal_wavefronts == sum(map(min, apart(width, rows, 128), passes)), width
-        assert any(a > b for a, b in zip(apart(width, rows, 128), passes)), "lanes share words"
 
 
 def test_instructions_by_line_and_class() -> None:

@@ -24,8 +24,11 @@ MUCH, LEAST_SECONDS = 3.0, 5e-5
 """Longer by this factor, and by this much: no cache and no branch predictor explains that."""
 AGAIN = 4
 """Calls on the same values, of which the fastest counts: a slow one would hide what is kept."""
-MORE = 7
+MORE = 12
 """New values again, before a kernel is accused: one slow call may be anybody's."""
+REST = 5e-4, 5e-3
+"""Seconds before each of those calls, by chance: a busy machine that interrupts whoever has worked
+for so long would else interrupt every other call, and so all those on new values."""
 
 
 class Last:
@@ -76,6 +79,7 @@ class Last:
             seed = secrets.randbits(31)
             for seconds in (new, again):
                 self.contents.renew(seed)
+                time.sleep(random.uniform(*REST))
                 seconds.append(self._timed(member))
             if not _much(min(new), statistics.median(again)):
                 return
