@@ -103,7 +103,7 @@ def test_a_dtype_that_decides_is_asked_of_cases_that_can_be_made() -> None:
             raise FileNotFoundError("gone")
         return make.integers(n, low=0, high=2, dtype="int32"), make.normal(n, dtype=dtype)
 
-    def made(dtypes: tuple[str, ...], **names: str) -> assay.Op:
+    def made(dtypes: tuple[str, ...]) -> assay.Op:
         cases = [{"n": 4, "dtype": dtype} for dtype in dtypes]
         op: assay.Op = assay.Op("twice", lambda at, x: 2 * x, inputs, cases=cases)
         op.launcher("triton/plain")(lambda y, at, x: None)

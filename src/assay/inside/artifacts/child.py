@@ -50,10 +50,10 @@ def collected(target: Target, wanted: str, case: dict[str, Scalar], arch: str) -
         return single.pick(target, wanted, case, most=MOST)
 
     found = importlib.import_module(f".{way}", __package__).collect(pick, arch)
-    return _shown(found, arch)
+    return _shown(found)
 
 
-def _shown(found: Found, arch: str) -> Shown:
+def _shown(found: Found) -> Shown:
     one = found.one
     digests = {v.name: v.source_hash for v in variant_facts(one.op)}
     return Shown(
@@ -62,7 +62,7 @@ def _shown(found: Found, arch: str) -> Shown:
         way=one.variant.way,
         case=one.case.label,
         dtypes=_dtypes(found),
-        arch=one.variant.arch or arch,
+        arch=found.arch,
         source_hash=digests.get(one.variant.name, ""),
         parts=tuple(found.parts),
         texts=found.texts,

@@ -28,6 +28,8 @@ class Found:
 
     one: Single
     placed: Placed
+    arch: str
+    """What its GPU code was compiled for."""
     parts: list[Part] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)

@@ -36,7 +36,7 @@ def collect(pick: Pick, arch: str) -> Found:
             triton.part(kernels, arch, g.compiled, g.grid, g.block, g.shared, count)
             for g, count in known.values()
         ]
-    found = Found(one, placed, parts, texts={"fx": done.graph, "inductor": done.written})
+    found = Found(one, placed, arch, parts, texts={"fx": done.graph, "inductor": done.written})
     found.notes.append(_fused(done.graph, len(done.kernels)))
     found.notes.append(done.note)
     if done.extern:

@@ -30,7 +30,7 @@ def collect(pick: Pick, arch: str) -> Found:
     if not kernel.build.key:
         raise NotRun(f"{one.label} names no source: nothing was compiled")
     library = next(cache.place_of(kernel.build.key).glob("*.so"))
-    found = Found(one, placed, texts={"log": kernel.build.log})
+    found = Found(one, placed, arch, texts={"log": kernel.build.log})
     found.parts.append(part(library, library.stem))
     return found
 

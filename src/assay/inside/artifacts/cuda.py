@@ -23,8 +23,8 @@ def collect(pick: Pick, arch: str) -> Found:
     if not lowered or kernel.counters is None:
         raise NotRun(f"{one.label} launched no kernel on this case: choose another with --case")
     ptx, cubin = (place / "kernel.ptx").read_text(), (place / "kernel.cubin").read_bytes()
-    found = Found(one, placed, texts={"ptx": ptx, "log": kernel.build.log})
-    counts = _launches(one, placed, one.variant.arch or arch)
+    found = Found(one, placed, kernel.handle.arch, texts={"ptx": ptx, "log": kernel.build.log})
+    counts = _launches(one, placed, kernel.handle.arch)
     for facts in kernel.counters.kernels:
         found.parts.append(_part(facts, lowered[facts.name], cubin, counts[facts.name]))
     return found

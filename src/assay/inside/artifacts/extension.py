@@ -36,7 +36,7 @@ def collect(pick: Pick, arch: str) -> Found:
     kernel = single.built(placed, "cpu", arch)
     if not kernel.build.key:
         raise NotRun(f"{one.label} names no source: nothing was compiled")
-    found = Found(one, placed, texts={"log": kernel.build.log})
+    found = Found(one, placed, arch, texts={"log": kernel.build.log})
     library = next(cache.place_of(kernel.build.key).glob("*.so"))
     found.parts.append(library_part(library, library.stem))
     source = one.variant.source

@@ -21,7 +21,7 @@ def collect(pick: Pick, arch: str) -> Found:
     with adapter.shim(launches.note, arch):
         one, placed = dry(pick, arch)
     launched(one.label, launches)
-    return Found(one, placed, [_part(arch, *known) for known in launches], notes=[NOTE])
+    return Found(one, placed, arch, [_part(arch, *known) for known in launches], notes=[NOTE])
 
 
 def _part(arch: str, compiled: Launched, grid: Size, block: Size, shared: int, count: int) -> Part:

@@ -35,7 +35,7 @@ def collect(pick: Pick, arch: str) -> Found:
             one, placed = dry(pick, arch)
         launched(one.label, launches)
         parts = [part(kernels, arch, *known) for known in launches]
-    return Found(one, placed, parts, notes=[str(tuned) for tuned in shim.tuned])
+    return Found(one, placed, arch, parts, notes=[str(tuned) for tuned in shim.tuned])
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from assay.op import Op
 from ..launching import blocks, multiprocessors
 
 MOST = 65_535
-"""Blocks that a grid may have in z."""
+"""Blocks that a grid may have in y and in z."""
 LARGE = 128
 """Side of a block's tile where those fill the GPU: smaller ones read p and q more often."""
 
@@ -99,27 +99,35 @@ def tile(y) -> tuple[int, int, int]:
     return (LARGE, 8, 16) if fills(y) else (64, 4, 16)
 
 
-def tiled(kernels, y, p, q, m, n, k, turned=""):
-    """Fills y, of (batch, m, n); turned: which of `p` and `q` lies transposed."""
+def sizes(y, p, turned) -> tuple[int, int, int]:
+    """(m, n, k) of a product y, of (batch, m, n); turned: which of `p` and `q` lies transposed."""
+    return y.shape[1], y.shape[2], p.shape[1 if turned == "p" else 2]
+
+
+def flags(turned) -> str:
+    """The template arguments P_TURNED and Q_TURNED."""
+    return ", ".join("true" if one == turned else "false" for one in "pq")
+
+
+def tiled(kernels, y, p, q, turned=""):
+    """Fills y; turned: which of `p` and `q` lies transposed."""
     if y.numel():
+        m, n, k = sizes(y, p, turned)
         side, each, deep = tile(y)
-        flags = "".join(f", {'true' if one == turned else 'false'}" for one in "pq")
-        kernel = kernels[f"bmm_tiled<{kernels.type(p)}, {side}, {each}, {deep}{flags}>"]
+        kernel = kernels[f"bmm_tiled<{kernels.type(p)}, {side}, {each}, {deep}, {flags(turned)}>"]
         grid = (blocks(n, side), blocks(m, side), y.shape[0])
         kernel(grid=grid, block=(side // each) ** 2, shared=0)(y, p, q, m, n, k)
 
 
 @bmm.launcher("cuda/tiled", source="bmm.cu")
 def by_cuda_tiled(kernels, y, p, q):
-    tiled(kernels, y, p, q, p.shape[1], q.shape[2], p.shape[2])
+    tiled(kernels, y, p, q)
 
 
 @bmm_grad.launcher("cuda/tiled", source="bmm.cu")
 def gradient_by_cuda(kernels, dp, dq, dy, p, q):
-    _, m, k = p.shape
-    n = q.shape[2]
-    tiled(kernels, dp, dy, q, m, k, n, turned="q")
-    tiled(kernels, dq, p, dy, k, n, m, turned="p")
+    tiled(kernels, dp, dy, q, turned="q")
+    tiled(kernels, dq, p, dy, turned="p")
 
 
 DEPTH, STAGES, PAD = 32, 3, 8
@@ -132,16 +140,15 @@ def sixteen_bits(dtype):
     return dtype_of(dtype).itemsize == 2 or "meant for 2 bytes an element: tensor cores"
 
 
-def by_tensor_cores(kernels, y, p, q, m, n, k, turned=""):
+def by_tensor_cores(kernels, y, p, q, turned=""):
     """As `tiled`, of 16-bit dtypes, by tensor cores."""
     if hardware.capability(kernels.arch) < 80:
-        tiled(kernels, y, p, q, m, n, k, turned)
+        tiled(kernels, y, p, q, turned)
     elif y.numel():
+        m, n, k = sizes(y, p, turned)
         side, warp = (LARGE, 64) if fills(y) else (64, 32)
-        flags = "".join(f", {'true' if one == turned else 'false'}" for one in "pq")
-        kernel = kernels[
-            f"bmm_tensor<{kernels.type(p)}, {side}, {warp}, {DEPTH}, {STAGES}, {PAD}{flags}>"
-        ]
+        shape = f"{side}, {warp}, {DEPTH}, {STAGES}, {PAD}"
+        kernel = kernels[f"bmm_tensor<{kernels.type(p)}, {shape}, {flags(turned)}>"]
         along, across = side * (DEPTH + PAD), DEPTH * (side + PAD)
         elements = (across if turned == "p" else along) + (along if turned == "q" else across)
         grid = (blocks(n, side), blocks(m, side), y.shape[0])
@@ -151,15 +158,13 @@ def by_tensor_cores(kernels, y, p, q, m, n, k, turned=""):
 
 @bmm.launcher("cuda/tensor", source="bmm.cu", when=sixteen_bits)
 def by_cuda_tensor(kernels, y, p, q):
-    by_tensor_cores(kernels, y, p, q, p.shape[1], q.shape[2], p.shape[2])
+    by_tensor_cores(kernels, y, p, q)
 
 
 @bmm_grad.launcher("cuda/tensor", source="bmm.cu", when=sixteen_bits)
 def gradient_by_cuda_tensor(kernels, dp, dq, dy, p, q):
-    _, m, k = p.shape
-    n = q.shape[2]
-    by_tensor_cores(kernels, dp, dy, q, m, k, n, turned="q")
-    by_tensor_cores(kernels, dq, p, dy, k, n, m, turned="p")
+    by_tensor_cores(kernels, dp, dy, q, turned="q")
+    by_tensor_cores(kernels, dq, p, dy, turned="p")
 
 
 def program(y) -> tuple[int, int, int, int, int]:
@@ -171,25 +176,24 @@ def program(y) -> tuple[int, int, int, int, int]:
     return (LARGE, LARGE, 64, 8, 3) if fills(y) else (64, 64, 64, 4, 3)
 
 
-def in_programs(y, p, q, m, n, k, turned=""):
+def in_programs(y, p, q, turned=""):
     """The same in Triton."""
     from .bmm_triton import kernel
 
     if y.numel():
+        m, n, k = sizes(y, p, turned)
         *sides, warps, stages = program(y)
         grid = (blocks(n, sides[1]), blocks(m, sides[0]), y.shape[0])
-        flags = turned == "p", turned == "q"
-        kernel[grid](y, p, q, m, n, k, *flags, *sides, num_warps=warps, num_stages=stages)
+        lies = turned == "p", turned == "q"
+        kernel[grid](y, p, q, m, n, k, *lies, *sides, num_warps=warps, num_stages=stages)
 
 
 @bmm.launcher("triton")
 def by_triton(y, p, q):
-    in_programs(y, p, q, p.shape[1], q.shape[2], p.shape[2])
+    in_programs(y, p, q)
 
 
 @bmm_grad.launcher("triton")
 def gradient_by_triton(dp, dq, dy, p, q):
-    _, m, k = p.shape
-    n = q.shape[2]
-    in_programs(dp, dy, q, m, k, n, turned="q")
-    in_programs(dq, p, dy, k, n, m, turned="p")
+    in_programs(dp, dy, q, turned="q")
+    in_programs(dq, p, dy, turned="p")
